@@ -1,0 +1,77 @@
+"""The ring as the training loop sees it, and the rooms behind it.
+
+A training loop needs four things: to know its place in the step (:meth:`Ring.begin`), to add up words with the other members
+(:meth:`Ring.reduce`, :meth:`Ring.wait`), and to say that a step is closed (:meth:`Ring.closed`). Whether it is alone or one of many is the
+ring's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+import torch
+
+from commensal.messages import Generation
+
+
+class Lost(Exception):
+    """The step in flight cannot be closed: drop its sums and begin again."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where this member stands in one step. ``speeds`` are by rank; ``batch`` overrides the training's smallest batch."""
+
+    rank: int
+    size: int
+    speeds: tuple[float, ...]
+    generation: Generation | None = None
+    batch: int | None = None
+
+
+class Replica(Protocol):
+    """The state that membership moves about: model, optimizer, scheduler, scaler, position in the data."""
+
+    closed: int
+    """Steps in this state."""
+
+    def export(self) -> tuple[bytes, Sequence[torch.Tensor]]:
+        """A JSON header that fully describes the tensors, and the tensors (detached, contiguous, on the CPU)."""
+
+    def blank(self, header: bytes) -> Sequence[torch.Tensor]:
+        """Empty tensors shaped as the header says, to be filled and given to :meth:`load`."""
+
+    def load(self, header: bytes, tensors: Sequence[torch.Tensor]) -> None:
+        """Become that state."""
+
+    def resume(self, closed: int) -> None:
+        """Become the state after ``closed`` steps from disk (or the fresh one for 0)."""
+
+
+class Ring(Protocol):
+    """What carries a training: alone, or an elastic ring of members."""
+
+    def memory(self, words: int) -> torch.Tensor:
+        """A flat float32 tensor of ``words`` words, zeroed: where gradients, statistics and control words live. Called once."""
+
+    def begin(self, replica: Replica) -> Place | None:
+        """Wait until this member may run the step after ``replica.closed``; the replica may be replaced meanwhile.
+
+        ``None``: this member's part has ended (training stopped, or this member left).
+        """
+
+    def reduce(self, low: int, high: int) -> None:
+        """Start adding up words [low, high) over all members; returns at once. The order of calls is the same on all members."""
+
+    def words(self) -> tuple[float, float, float]:
+        """This member's control words for the step: holds the next generation, sees a stop, sees a save."""
+
+    def wait(self) -> None:
+        """Wait until everything started has arrived. Raises Lost."""
+
+    def closed(self, replica: Replica, hold: float, stop: float, save: float) -> bool:
+        """The step is closed and applied; the summed control words decide what follows. True: snapshot the replica now for a save."""
+
+    def finish(self, replica: Replica) -> None:
+        """The last step has been closed: wait until it is settled, end the membership."""
