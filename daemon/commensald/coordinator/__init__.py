@@ -26,6 +26,19 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     quarantine_seconds: float = 60.0
 
 
+class GenerationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ledger keeps of a training's newest generation, written before it is announced.
+
+    ``members`` are in the order of ranks; ``closed`` and ``source`` are set once members start from the state after ``closed`` steps.
+    """
+
+    training: str
+    generation: Generation
+    members: tuple[str, ...]
+    closed: int | None = None
+    source: str | None = None
+
+
 class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A member as ``commensal status`` shows it."""
 
