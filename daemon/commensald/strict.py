@@ -1,0 +1,75 @@
+"""Strict reading of TOML: what a person wrote is understood whole, or refused in one clear line.
+
+An unknown key is refused with the nearest known one, a wrong type is named with its file and key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+Section = TypeVar("Section", bound=msgspec.Struct)
+_AT = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<key>.*)`)?$", re.DOTALL)
+
+
+class InputError(Exception):
+    """What a person gave us cannot be used; the message is one line that says what, where and what was expected."""
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of ``path``. Raises InputError."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not TOML: {error}") from error
+
+
+def convert(table: Mapping[str, Any], into: type[Section], where: str) -> Section:
+    """``table`` as ``into``; ``where`` names the file for messages. Raises InputError."""
+    refuse_unknown(table, into, where)
+    try:
+        return msgspec.convert(table, into)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {_explain(str(error))}") from error
+
+
+def refuse_unknown(table: Mapping[str, Any], into: type[msgspec.Struct], where: str, prefix: str = "") -> None:
+    """Raises InputError at the first key, at any depth, that ``into`` has no field for."""
+    sections = {field.encode_name: field.type for field in msgspec.structs.fields(into)}
+    for key, value in table.items():
+        if key not in sections:
+            raise InputError(f"{where}: {unknown(prefix + key, [prefix + name for name in sections])}")
+        inner = _struct(sections[key])
+        if inner is not None and isinstance(value, Mapping):
+            refuse_unknown(value, inner, where, f"{prefix}{key}.")
+
+
+def unknown(key: str, known: Iterable[str]) -> str:
+    """Words for an unknown ``key``, with the nearest of ``known`` where one is near."""
+    near = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
+    return f"unknown key '{key}'" + (f" (did you mean '{near[0]}'?)" if near else "")
+
+
+def _struct(annotation: object) -> type[msgspec.Struct] | None:
+    options = (annotation, *getattr(annotation, "__args__", ()))
+    return next((each for each in options if isinstance(each, type) and issubclass(each, msgspec.Struct)), None)
+
+
+def _explain(message: str) -> str:
+    """msgspec's words, with the key first: "Expected `int`, got `str` - at `$.a.b`" becomes "a.b: expected int, got str"."""
+    match = _AT.match(message)
+    assert match is not None
+    what = match["what"].replace("`", "")
+    what = what[:1].lower() + what[1:]
+    missing = re.match(r"object missing required field (\S+)", what)
+    if missing:
+        return f"key '{'.'.join(filter(None, (match['key'], missing[1])))}' is missing"
+    return f"{match['key']}: {what}" if match["key"] else what
