@@ -133,23 +133,28 @@ class Port(Message, frozen=True, kw_only=True):
 
 
 class Formed(Message, frozen=True, kw_only=True):
-    """This member's sidecar has finished forming the proposed generation."""
+    """This member's sidecar has finished forming the proposed generation; ``offers`` as in Warm, looked up again."""
 
     member: str
     generation: Generation
+    offers: int
+
+
+class Withdrawn(Message, frozen=True, kw_only=True):
+    """Answers Withdraw: the forming sidecar is gone; ``unreachable`` names the members that a probe could not reach."""
+
+    member: str
+    generation: Generation
+    unreachable: tuple[str, ...] = ()
 
 
 class Halted(Message, frozen=True, kw_only=True):
-    """This member has killed its sidecars up to ``generation``; it holds the state after ``closed`` steps.
-
-    ``unreachable`` names the members it could not reach in a probe after a form time-out.
-    """
+    """This member has killed its sidecars up to ``generation``; it holds the state after ``closed`` steps."""
 
     member: str
     generation: Generation
     closed: int | None
     reason: str
-    unreachable: tuple[str, ...] = ()
 
 
 class Closed(Message, frozen=True, kw_only=True):
@@ -253,12 +258,19 @@ class Commit(Message, frozen=True, kw_only=True):
     closed: int | None = None
 
 
+class Withdraw(Message, frozen=True, kw_only=True):
+    """The proposal is off: kill its forming sidecar, step on in the present ring, then answer Withdrawn (probe: look first who is reachable)."""
+
+    generation: Generation
+    reason: str
+    probe: bool = False
+
+
 class Halt(Message, frozen=True, kw_only=True):
     """Kill every sidecar up to ``generation`` and answer Halted."""
 
     generation: Generation
     reason: str
-    probe: bool = False
 
 
 class Fence(Message, frozen=True, kw_only=True):
@@ -268,10 +280,9 @@ class Fence(Message, frozen=True, kw_only=True):
 
 
 class Leave(Message, frozen=True, kw_only=True):
-    """Leave after the step in flight; ``seconds`` is what is left until the node is needed."""
+    """Answers Leaving: others stay, so this member may go as if lost once its exit budget is spent."""
 
     reason: str
-    seconds: float | None = None
 
 
 class Stop(Message, frozen=True, kw_only=True):
@@ -314,11 +325,11 @@ class Deadline(Message, frozen=True, kw_only=True):
 
 
 ToDaemon: TypeAlias = (
-    PilotHello | PilotDone | Hello | Warm | Beat | Port | Formed | Halted | Closed | Report | Measured
+    PilotHello | PilotDone | Hello | Warm | Beat | Port | Formed | Withdrawn | Halted | Closed | Report | Measured
     | Leaving | Saved | SaveFailed | Goodbye | Settle
 )  # fmt: skip
 ToWorker: TypeAlias = (
-    Assignment | Dismiss | Welcome | Propose | PeerPort | Commit | Halt | Fence | Leave | Stop | Save | Ask | Settled | Deadline
+    Assignment | Dismiss | Welcome | Propose | PeerPort | Commit | Withdraw | Halt | Fence | Leave | Stop | Save | Ask | Settled | Deadline
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()
