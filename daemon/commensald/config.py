@@ -1,0 +1,167 @@
+"""Configuration: where values come from, and what each of them is.
+
+Later ones win: /etc/commensal/commensal.toml, /etc/commensal/conf.d/*.toml (by name), $XDG_CONFIG_HOME/commensal/commensal.toml,
+COMMENSAL_<SECTION>_<KEY> in the environment, flags. ``--config FILE`` replaces the files. config/commensal.toml explains every key.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from commensald.coordinator import Limits
+from commensald.strict import InputError, convert, read_toml, refuse_unknown
+
+SYSTEM = Path("/etc/commensal")
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+def _state() -> str:
+    return str(Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "commensal")
+
+
+def _runtime() -> Path:
+    folder = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(folder) / "commensal" if folder else Path(_state()) / "run"
+
+
+class DaemonSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[daemon]``: the daemon itself; ``bind`` ``None`` is this host's own address, ``events`` ``None`` keeps no event log."""
+
+    state: str = msgspec.field(default_factory=_state)
+    socket: str = msgspec.field(default_factory=lambda: str(_runtime() / "commensald.sock"))
+    bind: str | None = None
+    events: str | None = None
+    poll_seconds: Positive = 10.0
+    stale_seconds: Positive = 60.0
+
+
+class SchedulerSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[scheduler]``: which batch scheduler, and for the embedded one its socket."""
+
+    kind: Literal["local"] = "local"
+    socket: str = msgspec.field(default_factory=lambda: str(_runtime() / "local-cluster.sock"))
+
+
+class PilotsSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[pilots]``: the scavenger jobs; ``folder`` holds their key and logs and is shared with the compute nodes."""
+
+    folder: str = msgspec.field(default_factory=lambda: str(Path(_state()) / "pilots"))
+    python: str = sys.executable
+    environment: dict[str, str] = {}
+    partition: str | None = None
+    qos: str | None = None
+    account: str | None = None
+    max_pilots: Annotated[int, msgspec.Meta(ge=1)] = 64
+    max_minutes: Positive | None = None
+    start_lag_seconds: Seconds = 1.0
+    submissions_per_cycle: Annotated[int, msgspec.Meta(ge=1)] = 16
+
+
+class AllocateSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[allocate]``: how far ahead a change of size must pay for itself."""
+
+    look_ahead_seconds: Positive = 120.0
+
+
+class BackoffSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[backoff]``: the pause after a script has failed, doubled at each failure in a row."""
+
+    first_seconds: Positive = 5.0
+    most_seconds: Positive = 600.0
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that may be configured."""
+
+    daemon: DaemonSection = msgspec.field(default_factory=DaemonSection)
+    scheduler: SchedulerSection = msgspec.field(default_factory=SchedulerSection)
+    pilots: PilotsSection = msgspec.field(default_factory=PilotsSection)
+    ring: Limits = Limits()
+    allocate: AllocateSection = AllocateSection()
+    backoff: BackoffSection = BackoffSection()
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A configuration and where each given key came from; a key that is not in ``origins`` has its default."""
+
+    config: Config
+    origins: Mapping[str, str]
+
+
+def load(
+    explicit: Path | None = None, environ: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None, system: Path = SYSTEM
+) -> Loaded:
+    """Reads the configuration; ``flags`` maps "section.key" to values. Raises InputError with one line."""
+    environ = os.environ if environ is None else environ
+    merged: dict[str, dict[str, Any]] = {}
+    origins: dict[str, str] = {}
+    for origin, tables in _layers(explicit, environ, flags or {}, system):
+        convert(tables, Config, origin)
+        for section, table in tables.items():
+            merged.setdefault(section, {}).update(table)
+            origins.update({f"{section}.{key}": origin for key in table})
+    config = convert(merged, Config, "configuration")
+    _check_limits(config.ring, origins)
+    return Loaded(config=config, origins=origins)
+
+
+def sections(config: Config) -> dict[str, dict[str, Any]]:
+    """Plain tables of all values; those that are ``None`` are left out, as TOML has no word for it."""
+    plain: dict[str, dict[str, Any]] = msgspec.to_builtins(config)
+    return {name: {key: value for key, value in table.items() if value is not None} for name, table in plain.items()}
+
+
+def _layers(
+    explicit: Path | None, environ: Mapping[str, str], flags: Mapping[str, Any], system: Path
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in _files(explicit, environ, system):
+        yield str(path), read_toml(path)
+    for name, section, key, text in _from_environment(environ):
+        yield name, {section: {key: _value(section, key, text, name)}}
+    for name, value in flags.items():
+        section, _, key = name.partition(".")
+        yield f"--{key.replace('_', '-')}", {section: {key: value}}
+
+
+def _files(explicit: Path | None, environ: Mapping[str, str], system: Path) -> list[Path]:
+    if explicit is not None:
+        return [explicit]
+    home = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    candidates = [system / "commensal.toml", *sorted((system / "conf.d").glob("*.toml")), home / "commensal" / "commensal.toml"]
+    return [path for path in candidates if path.exists()]
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """(variable, section, key, text) of every variable that names a section of ours; a pilot's own variables name none."""
+    for name, text in sorted(environ.items()):
+        for section in Config.__struct_fields__:
+            prefix = f"COMMENSAL_{section.upper()}_"
+            if name.startswith(prefix):
+                yield name, section, name.removeprefix(prefix).lower(), text
+
+
+def _value(section: str, key: str, text: str, name: str) -> object:
+    """``text`` as the TOML value that ``section.key`` expects; a string needs no quotes."""
+    refuse_unknown({section: {key: text}}, Config, name)
+    types = {field.name: field.type for field in msgspec.structs.fields(Config)}
+    wanted = {field.name: field.type for field in msgspec.structs.fields(types[section])}[key]
+    if wanted in (str, str | None):
+        return text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _check_limits(limits: Limits, origins: Mapping[str, str]) -> None:
+    for key, value in msgspec.structs.asdict(limits).items():
+        if not value > 0:
+            raise InputError(f"{origins.get(f'ring.{key}', 'default')}: ring.{key}: expected a number > 0, got {value}")
