@@ -1,0 +1,66 @@
+"""Where the coordinator is and how to prove who we are: two small files in a folder that daemon and compute nodes share.
+
+``coordinator.json`` is renamed into place by the daemon at each of its starts, ``commensal.key`` is the CURVE pair of this side (z85,
+readable by its owner only).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import zmq
+
+Kind = TypeVar("Kind", bound=msgspec.Struct)
+
+
+class NoRendezvous(Exception):
+    """A file is missing or unreadable; the message names it."""
+
+
+class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
+    """The daemon's address, its public key, and which of its lives it is."""
+
+    address: str
+    server_key: str
+    incarnation: int
+
+
+class KeyPair(msgspec.Struct, frozen=True, kw_only=True):
+    """A CURVE pair in z85 (rfc.zeromq.org/spec/26)."""
+
+    public: str
+    secret: str
+
+
+def coordinator(folder: Path) -> Coordinator:
+    """Raises NoRendezvous."""
+    return _read(folder / "coordinator.json", Coordinator)
+
+
+def connect(context: zmq.Context[zmq.Socket[bytes]], folder: Path) -> tuple[zmq.Socket[bytes], Coordinator]:
+    """A connecting, encrypted DEALER to the coordinator of ``folder``, which finds out by itself when the other side is gone
+    and queues nothing for it meanwhile.
+
+    Raises NoRendezvous.
+    """
+    there, keys = coordinator(folder), _read(folder / "commensal.key", KeyPair)
+    socket = context.socket(zmq.DEALER)
+    socket.curve_serverkey = there.server_key.encode()
+    socket.curve_publickey = keys.public.encode()
+    socket.curve_secretkey = keys.secret.encode()
+    socket.linger = 0
+    socket.immediate = True
+    socket.reconnect_ivl = 100
+    socket.heartbeat_ivl = 1000
+    socket.heartbeat_timeout = 3000
+    socket.connect(there.address)
+    return socket, there
+
+
+def _read(path: Path, kind: type[Kind]) -> Kind:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.DecodeError) as error:
+        raise NoRendezvous(f"{path}: {error}") from error
