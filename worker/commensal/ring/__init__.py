@@ -8,12 +8,14 @@ ring's affair.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
-import torch
 
 from commensal.messages import Generation
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Lost(Exception):
