@@ -5,54 +5,120 @@ No clock, no file, no socket: the daemon calls it on the real cluster, replay on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Sequence
 
-import msgspec
+from commensald.allocate.exact import counts
+from commensald.allocate.placing import own, place
+from commensald.cluster import PILOT_TAG, Snapshot
+from commensald.decision import Decision, Demand, Pilot, Policy, Request
+from commensald.forecast.pilots import aimed, longest
+from commensald.forecast.windows import Forecast, Window
+from commensald.harvest import Harvest, harvest, harvestable
 
-
-class Demand(msgspec.Struct, frozen=True, kw_only=True):
-    """A training as the allocator sees it; ``nodes`` are those its members hold now."""
-
-    training: str
-    owner: str
-    min_nodes: int = 1
-    max_nodes: int = 1
-    weight: float = 1.0
-    curve: tuple[tuple[int, float], ...] = ((1, 1.0),)
-    """(nodes, samples per second), ascending; linear between, flat beyond the last point."""
-    stall_seconds: float = 0.0
-    warmup_seconds: float = 0.0
-    nodes: frozenset[str] = frozenset()
-    active: bool = True
-    """False while paused, backing off or finished: it gets nothing."""
+__all__ = ["Decision", "Demand", "Pilot", "Policy", "Request", "decide"]
 
 
-class Pilot(msgspec.Struct, frozen=True, kw_only=True):
-    """A pilot of ours that is pending or running; ``node`` is known once aimed or started."""
+def decide(
+    snapshot: Snapshot,
+    forecast: Forecast,
+    demands: Sequence[Demand],
+    pilots: Sequence[Pilot],
+    now: float,
+    policy: Policy,
+) -> Decision:
+    """Share the nodes of running pilots among the active trainings, aim pilots at idle nodes, give up pilots that serve nobody.
 
-    uuid: str
-    owner: str
-    node: str | None
-    running: bool
-    ends: float | None = None
-    preempted: bool = False
-    """The scheduler has claimed its node: it is leaving and counts for nothing."""
+    Each owner's pilots serve that owner's trainings; idle nodes go to owners in the order of their names.
+    """
+    seen = _Seen(snapshot, forecast, pilots, now, policy)
+    nodes: dict[str, frozenset[str]] = {each.training: frozenset() for each in demands}
+    submit: list[Request] = []
+    cancel: list[str] = []
+    for owner in sorted({each.owner for each in demands} | {each.owner for each in pilots}):
+        theirs = _Owner(owner, seen, demands, pilots)
+        nodes |= theirs.share()
+        submit += theirs.submit({each.node for each in submit})
+        cancel += theirs.given_up
+    return Decision(submit=tuple(submit), cancel=tuple(sorted(cancel)), nodes=nodes)
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A pilot to submit."""
+class _Seen:
+    """The cluster, indexed by node."""
 
-    owner: str
-    node: str | None
-    time_limit: float | None
-    reason: str
+    def __init__(self, snapshot: Snapshot, forecast: Forecast, pilots: Sequence[Pilot], now: float, policy: Policy) -> None:
+        self.now, self.policy, self.facts = now, policy, snapshot.facts
+        self.nodes = {each.name: each for each in snapshot.nodes}
+        self.windows = {each.node: each for each in forecast.windows if each.open(now) and each.node in self.nodes}
+        self.expected = {name: each.expected_seconds(now) for name, each in self.windows.items()}
+        self._limits = {each.comment: each.time_limit for each in snapshot.jobs}
+        self._targets = frozenset(each.node for each in pilots)
+
+    def harvest(self, node: str | None) -> Harvest | None:
+        """How far ``node`` may be used; ``None`` when the scheduler does not show it."""
+        return harvest(self.nodes[node]) if node in self.nodes else None
+
+    def idle(self) -> list[Window]:
+        """Windows that a new pilot could fill."""
+        return [each for name, each in self.windows.items() if name not in self._targets and harvestable(self.nodes[name])]
+
+    def can_start(self, pilot: Pilot) -> bool:
+        """Whether a pending pilot still has a chance: its node is open, and what it asked for ends before the planned close."""
+        window = self.windows.get(pilot.node or "")
+        if pilot.node is None or (window is not None and window.held):
+            return True
+        if window is None or longest(window, self.facts, self.now, self.policy) < self.policy.minimum_window_seconds:
+            return False
+        limit = self._limits.get(PILOT_TAG + pilot.uuid)
+        return window.closes is None or limit is None or limit <= window.closes - self.now
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted; the service acts on the difference to what is there."""
+class _Owner:
+    """One owner's trainings and pilots; ``given_up`` are the pilots to cancel, the others are live."""
 
-    submit: tuple[Request, ...] = ()
-    cancel: tuple[str, ...] = ()
-    """Uuids of pilots that nobody wants any more."""
-    nodes: Mapping[str, frozenset[str]] = {}
-    """Training -> the nodes its members should hold."""
+    def __init__(self, owner: str, seen: _Seen, demands: Sequence[Demand], pilots: Sequence[Pilot]) -> None:
+        self._owner, self._seen = owner, seen
+        theirs = sorted((each for each in demands if each.owner == owner), key=lambda each: each.training)
+        self._active = [each for each in theirs if each.active]
+        self._used = frozenset().union(*(each.nodes for each in theirs))
+        self._most = sum(each.max_nodes for each in self._active)
+        mine = sorted((each for each in pilots if each.owner == owner and not each.preempted), key=lambda each: each.uuid)
+        self.given_up = self._give_up(mine)
+        self._live = [each for each in mine if each.uuid not in self.given_up]
+        self._available = frozenset(each.node for each in self._live if each.running and each.node and self._stays(each))
+        held = own(self._active, self._available)
+        self._held = [len(held[each.training]) for each in self._active]
+
+    def _stays(self, pilot: Pilot) -> bool:
+        allowed = self._seen.harvest(pilot.node)
+        return allowed is not None and allowed >= Harvest.STAY
+
+    def _give_up(self, pilots: Sequence[Pilot]) -> tuple[str, ...]:
+        """Pilots without a future, then those beyond what all trainings together could hold; never one whose member is still at work."""
+        lost = [each for each in pilots if not self._has_future(each)]
+        left = [each for each in pilots if each not in lost]
+        unused = sorted((each for each in left if each.node not in self._used), key=self._usefulness)
+        surplus = max(len(left) - self._most, 0)
+        return tuple(each.uuid for each in (*lost, *unused[:surplus]))
+
+    def _has_future(self, pilot: Pilot) -> bool:
+        return self._seen.harvest(pilot.node) is not Harvest.LEAVE if pilot.running else self._seen.can_start(pilot)
+
+    def _usefulness(self, pilot: Pilot) -> tuple[bool, float, str]:
+        return pilot.running, self._seen.expected.get(pilot.node or "", 0.0), pilot.uuid
+
+    def share(self) -> dict[str, frozenset[str]]:
+        """Training -> nodes, over the nodes whose pilots run."""
+        return place(self._active, self._counts(len(self._available)), self._available, self._seen.expected)
+
+    def submit(self, taken: Collection[str | None]) -> list[Request]:
+        """Aimed pilots, as many as the allocator would use if all of them and the pending ones were there."""
+        seen, live = self._seen, len(self._live)
+        room = self._most - live if seen.policy.max_pilots is None else min(self._most, seen.policy.max_pilots) - live
+        windows = (each for each in seen.idle() if each.node not in taken)
+        best = aimed(windows, self._owner, seen.facts, seen.now, seen.policy)[: max(room, 0)]
+        coming = len(self._available) + sum(not each.running for each in self._live)
+        wanted = sum(self._counts(coming + len(best))) - coming
+        return list(best[: max(wanted, 0)])
+
+    def _counts(self, nodes: int) -> tuple[int, ...]:
+        return counts(self._active, self._held, nodes, self._seen.policy.look_ahead_seconds)

@@ -1,0 +1,70 @@
+"""What decide() takes and gives: demands, pilots, the policy, the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Demand(msgspec.Struct, frozen=True, kw_only=True):
+    """A training as the allocator sees it; ``nodes`` are those its members hold now."""
+
+    training: str
+    owner: str
+    min_nodes: int = 1
+    max_nodes: int = 1
+    weight: float = 1.0
+    curve: tuple[tuple[int, float], ...] = ((1, 1.0),)
+    """(nodes, samples per second), ascending; linear between, flat beyond the last point."""
+    stall_seconds: float = 0.0
+    warmup_seconds: float = 0.0
+    nodes: frozenset[str] = frozenset()
+    active: bool = True
+    """False while paused, backing off or finished: it gets nothing."""
+
+
+class Pilot(msgspec.Struct, frozen=True, kw_only=True):
+    """A pilot of ours that is pending or running; ``node`` is known once aimed or started."""
+
+    uuid: str
+    owner: str
+    node: str | None
+    running: bool
+    ends: float | None = None
+    preempted: bool = False
+    """The scheduler has claimed its node: it is leaving and counts for nothing."""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How decisions are made; seconds unless named otherwise, ``None`` is without limit."""
+
+    look_ahead_seconds: float = 120.0
+    """Over this time a rescale must pay for itself (research/policy.md, section D)."""
+    start_lag_seconds: float = 2.0
+    """From a decision to the start of its pilot."""
+    minimum_window_seconds: float = 10.0
+    """A shorter pilot is not worth its start."""
+    max_minutes: float | None = None
+    """Longest time limit to ask for."""
+    max_pilots: int | None = None
+    """Most pilots at once, pending and running."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A pilot to submit."""
+
+    owner: str
+    node: str | None
+    time_limit: float | None
+    reason: str
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted; the service acts on the difference to what is there."""
+
+    submit: tuple[Request, ...] = ()
+    cancel: tuple[str, ...] = ()
+    """Uuids of pilots that nobody wants any more."""
+    nodes: Mapping[str, frozenset[str]] = {}
+    """Training -> the nodes its members should hold."""
