@@ -69,7 +69,8 @@ class Sidecar:
         self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._end.setblocking(False)
         with theirs:
-            self.process = _start(transport, theirs.fileno(), settings, self._words_of_death)
+            options = ["--fd", str(theirs.fileno()), "--transport", transport, *(["--oversubscribed"] if oversubscribed else [])]
+            self.process = _start(options, theirs.fileno(), settings, self._words_of_death)
 
     def fileno(self) -> int:
         """For select and poll: readable when :meth:`receive` has something to say."""
@@ -209,9 +210,9 @@ class Spares:
                         spare.kill()
 
 
-def _start(transport: str, descriptor: int, settings: Mapping[str, str], stderr: int) -> subprocess.Popen[bytes]:
+def _start(options: list[str], descriptor: int, settings: Mapping[str, str], stderr: int) -> subprocess.Popen[bytes]:
     """Start with the signals of a job step blocked, which exec keeps: none can end it before it ignores them."""
-    argv = [sys.executable, "-P", "-m", "commensal.ring.sidecar", "--fd", str(descriptor), "--transport", transport]
+    argv = [sys.executable, "-P", "-m", "commensal.ring.sidecar", *options]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
     try:
         return subprocess.Popen(

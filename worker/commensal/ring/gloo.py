@@ -20,7 +20,8 @@ PATIENCE = timedelta(hours=1)
 class Gloo:
     """The transport over gloo. Rank 0 keeps the TCPStore through which the others find each other."""
 
-    def __init__(self) -> None:
+    def __init__(self, oversubscribed: bool) -> None:
+        del oversubscribed  # gloo always sleeps while it waits
         torch.set_num_threads(1)
         self._size = 1
 

@@ -26,6 +26,9 @@ from commensal.ring.transport import Bytes, Exchange, Refused, Words  # noqa: E4
 Intercomm: TypeAlias = "MPI.Intercomm"
 Intracomm: TypeAlias = "MPI.Intracomm"
 
+SPIN_SECONDS = 0.001
+SHORTEST_SLEEP_SECONDS = 1e-5
+LONGEST_SLEEP_SECONDS = 2e-4
 TRIAL_WORDS = (1 << 12, 1 << 14, 1 << 16, 1 << 18)
 TRIAL_ROUNDS = 2
 TRIAL_BUDGET_SECONDS = 0.01
@@ -36,7 +39,8 @@ SEGMENT_WORDS = 1 << 18
 class Mpi:
     """The transport over MPI."""
 
-    def __init__(self) -> None:
+    def __init__(self, oversubscribed: bool) -> None:
+        self._spin_seconds = 0.0 if oversubscribed else SPIN_SECONDS
         unlink_segments()
         self._ring: Intracomm = MPI.COMM_SELF
         self._scratch: Words = np.empty(0, np.float32)
@@ -66,7 +70,7 @@ class Mpi:
     def broadcast(self, window: Bytes, root: int) -> None:
         """Copy ``window`` from ``root`` to all, in place."""
         if self._ring.size > 1:
-            self._ring.Bcast(window, root)
+            self._finish([self._ring.Ibcast(window, root)])
 
     def close(self) -> None:
         """Disconnect: returns when all members have come to this point."""
@@ -105,23 +109,23 @@ class Mpi:
             whole, around = self._race(trial)
             over = time.perf_counter() - begun > TRIAL_BUDGET_SECONDS
             verdict[0] = words if around < whole else 2 * words if over else 0
-            self._ring.Bcast(verdict, 0)
+            self.broadcast(verdict.view(np.uint8), 0)
             if verdict[0]:
                 return int(verdict[0])
         return 2 * TRIAL_WORDS[-1]
 
     def _race(self, trial: Words) -> tuple[float, float]:
-        """Best seconds of MPI_Allreduce and of our ring over a few turns, after one that warms both up."""
+        """Best seconds of MPI_Allreduce and of our ring over a few turns."""
         seconds: tuple[list[float], list[float]] = ([], [])
-        for _ in range(1 + TRIAL_ROUNDS):
+        for _ in range(TRIAL_ROUNDS):
             for taken, method in zip(seconds, (self._allreduce, self._around), strict=True):
                 begun = time.perf_counter()
                 method(trial)
                 taken.append(time.perf_counter() - begun)
-        return min(seconds[0][1:]), min(seconds[1][1:])
+        return min(seconds[0]), min(seconds[1])
 
     def _allreduce(self, words: Words) -> None:
-        self._ring.Allreduce(MPI.IN_PLACE, words)
+        self._finish([self._ring.Iallreduce(MPI.IN_PLACE, words)])
 
     def _around(self, words: Words) -> None:
         """Reduce-scatter, then allgather, each in size - 1 turns around the ring (Patarasuk and Yuan 2009).
@@ -144,10 +148,18 @@ class Mpi:
         receives = [self._ring.Irecv(segment, left) for segment in arriving]
         sends = [self._ring.Isend(segment, right) for segment in _segments(outgoing)]
         for receive, segment, target in zip(receives, arriving, _segments(incoming), strict=True):
-            receive.Wait()
+            self._finish([receive])
             if add:
                 target += segment
-        MPI.Request.Waitall(sends)
+        self._finish(sends)
+
+    def _finish(self, requests: list[MPI.Request]) -> None:
+        """Wait for requests, first spinning, then in sleeps of a tenth of the wait so far: neither the trainer nor other members starve."""
+        begun = time.perf_counter()
+        while not MPI.Request.Testall(requests):
+            waited = time.perf_counter() - begun
+            if waited >= self._spin_seconds:
+                time.sleep(min(max(waited / 10, SHORTEST_SLEEP_SECONDS), LONGEST_SLEEP_SECONDS))
 
 
 def unlink_segments() -> None:

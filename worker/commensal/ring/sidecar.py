@@ -1,7 +1,8 @@
 """The disposable process beside a trainer: one transport, one generation, then the end.
 
-``python -m commensal.ring.sidecar --fd N --transport mpi|gloo``, with N one end of a SOCK_SEQPACKET pair. It ends by command, when the
-other end closes, or with its parent. It is started with the signals of a job step blocked, ignores them, and then unblocks them.
+``python -m commensal.ring.sidecar --fd N --transport mpi|gloo [--oversubscribed]``, with N one end of a SOCK_SEQPACKET pair.
+It ends by command, when the other end closes, or with its parent. It is started with the signals of a job step blocked, ignores them,
+and then unblocks them.
 """
 
 from __future__ import annotations
@@ -145,9 +146,9 @@ def end_with(end: socket.socket) -> None:
     threading.Thread(target=wait, daemon=True, name="end-of-stream").start()
 
 
-def load(name: str) -> Transport:
+def load(name: str, oversubscribed: bool) -> Transport:
     """Import the room of a transport, which initialises it."""
-    transport: Transport = getattr(importlib.import_module(f"commensal.ring.{name}"), TRANSPORTS[name])()
+    transport: Transport = getattr(importlib.import_module(f"commensal.ring.{name}"), TRANSPORTS[name])(oversubscribed)
     return transport
 
 
@@ -158,12 +159,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="carries one generation of a ring; started by commensal.ring.client")
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--transport", choices=sorted(TRANSPORTS), required=True)
+    parser.add_argument("--oversubscribed", action="store_true", help="members outnumber cores: give way while waiting")
     options = parser.parse_args()
     end = socket.socket(fileno=options.fd)
     end_with(end)
     channel, status = Channel(end), 0
     try:
-        transport = load(options.transport)
+        transport = load(options.transport, options.oversubscribed)
         channel.send(Ready(init_seconds=time.perf_counter() - begun))
         Sidecar(channel, transport).serve()
     except (Refused, RuntimeError, OSError, ValueError, ImportError) as error:
