@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from commensald.cluster import Job, JobState, Node, Snapshot
-from commensald.forecast.claims import Claim, Holders, holders, reserved
+from commensald.forecast.claims import OVERRUN_SECONDS, Claim, Holders, holders, reserved
 from commensald.forecast.profile import Mask, Profile, bits, lowest
 from commensald.harvest import schedulable
 
@@ -123,10 +123,10 @@ class _Places:
 
 
 def _planned_start(job: Job, now: float) -> float | None:
-    """The scheduler's own planned start; one that passed just now is about to happen, an older one is stale."""
-    if job.start is None or job.start <= now - SEEN_SECONDS:
-        return None
-    return max(job.start, now) if job.start > now or job.planned_nodes else None
+    """The scheduler's own planned start. One that has passed still counts while nodes are held for it: it may wait for a pilot to leave."""
+    if job.start is None or job.start > now:
+        return job.start
+    return now if job.planned_nodes and now - job.start <= OVERRUN_SECONDS else None
 
 
 def _seen(job: Job, now: float) -> bool:

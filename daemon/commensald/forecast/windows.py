@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
+import numpy as np
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,17 +31,14 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     def expected_seconds(self, now: float) -> float:
         """Mean time that the node stays free: the area under ``survival`` up to the planned close, at most its last point."""
-        cut = float("inf") if self.closes is None else max(self.closes - now, 0.0)
-        area, before, probability = 0.0, 0.0, 1.0
-        for seconds, next_probability in self.survival:
-            upto = min(seconds, cut)
-            if upto > before:
-                share = (upto - before) / (seconds - before)
-                area += (upto - before) * (
-                    probability + (next_probability - probability) * share / 2 if share < 1 else (probability + next_probability) / 2
-                )
-            before, probability = seconds, next_probability
-        return area if self.survival else cut
+        cut = math.inf if self.closes is None else max(self.closes - now, 0.0)
+        if not self.survival:
+            return cut
+        times, alive = np.array([(0.0, 1.0), *self.survival]).T
+        last = min(times[-1], cut)
+        at = np.append(times[times < last], last)
+        height = np.interp(at, times, alive)
+        return float(np.sum(np.diff(at) * (height[1:] + height[:-1])) / 2.0)
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ def _row(window: Window, now: float) -> WindowRow:
 
 
 def _closes(window: Window) -> float:
-    return float("inf") if window.closes is None else window.closes
+    return math.inf if window.closes is None else window.closes
 
 
 def _alive(survival: tuple[tuple[float, float], ...], seconds: float) -> float | None:
