@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from demo_log import LOG, event, ring, step
 
 from commensald.demo.intervals import complement, difference, seconds, union
 from commensald.demo.summary import Summary, summarise
@@ -29,59 +30,6 @@ KEYS = [
     "checkpoints",
     "deadline_misses",
     "trainings",
-]
-
-
-def event(at: float, kind: str, **fields: object) -> dict[str, object]:
-    return {"at": at, "kind": kind, **fields}
-
-
-def job(name: str, pilot: str | None, node: str, assigned: float, started: float, ended: float | None) -> list[dict[str, object]]:
-    common = {"job": name, "pilot": pilot, "nodes": [node]}
-    life = [event(assigned, "job.assigned", **common), event(started, "job.started", **common, pid=1)]
-    return life if ended is None else [*life, event(ended, "job.ended", **common, reason="done", returncode=0)]
-
-
-def step(at: float, number: int, generation: str, epoch: int, samples: list[int], loss: float = 1.0) -> dict[str, object]:
-    return event(at, "step", training="net", step=number, generation=generation, epoch=epoch, samples=samples, loss=loss)
-
-
-def ring(at: float, generation: str, *pilots: str) -> dict[str, object]:
-    members = [{"member": f"{pilot}.1", "pilot": pilot, "node": pilot.replace("p", "n")} for pilot in pilots]
-    return event(at, "generation", training="net", generation=generation, members=members, reason="join")
-
-
-def stay(at: float, kind: str, pilot: str, number: int) -> dict[str, object]:
-    fields = {"training": "net", "member": f"{pilot}.1", "pilot": pilot, "node": pilot.replace("p", "n"), "step": number}
-    return event(at, f"stay.{kind}", **fields)
-
-
-# Two nodes for 100 s. n1: a primary job 0-20 and another from 80 (assigned at 79.5); pilot p1 runs 22-79.9, in the ring 25-79.
-# n2: down 90-100; p2 runs 5-60 and is killed then, in the ring 30-59.8.
-LOG = [
-    event(0, "cluster.started", nodes=["n1", "n2"], grace_seconds=10.0),
-    event(0, "demo.started", nodes=2, trainings=["net"]),
-    *job("1", None, "n1", 0.0, 0.1, 20.0),
-    *job("2", "p2", "n2", 5.0, 5.0, 60.25),
-    *job("3", "p1", "n1", 22.0, 22.0, 79.9),
-    ring(24, "1.1", "p1"),
-    stay(25, "began", "p1", 1),
-    step(25, 1, "1.1", 0, [2, 0]),
-    ring(29, "1.2", "p1", "p2"),
-    stay(30, "began", "p2", 2),
-    step(30, 2, "1.2", 0, [1, 3]),
-    step(59.8, 3, "1.2", 1, [3, 2], 0.5),
-    stay(59.8, "ended", "p2", 3),
-    event(60, "job.killed", job="2", pilot="p2", reason="injected"),
-    ring(61, "1.3", "p1"),
-    step(61.5, 4, "1.3", 1, [1, 0], 0.25),
-    event(70, "checkpoint", training="net", step=4, seconds=0.1, stall_seconds=0.01, size_bytes=10),
-    event(71, "measured", training="net", step=4, values={"accuracy": 0.75}),
-    event(79, "stay.ended", training="net", member="p1.1", pilot="p1", node="n1", step=4),
-    event(79.5, "job.signalled", job="3", pilot="p1", signal="SIGTERM", reason="preempt"),
-    *job("4", None, "n1", 79.5, 80.0, None),
-    event(90, "node.state", node="n2", state="DOWN"),
-    event(100, "demo.ended"),
 ]
 
 

@@ -1,0 +1,145 @@
+"""``commensal demo``: two trainings live in the holes of a busy virtual cluster on this machine."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+import msgspec
+from rich.console import Console
+
+from commensald.demo import report, scenario, show
+from commensald.demo.injection import Kills
+from commensald.demo.show import Show
+from commensald.demo.stage import Stage, StageError
+from commensald.demo.summary import Summary, summarise
+from commensald.events import Event, EventLog
+
+TICK_SECONDS = 0.1
+OUTPUT = click.Path(path_type=Path, dir_okay=False, writable=True)
+
+
+@click.command()
+@click.option("--json", "json_path", type=OUTPUT, help="Write the summary to this file.")
+@click.option("--events", "events_path", type=OUTPUT, help="Write all events to this file, one JSON line each.")
+@click.option("--plot", "plot_path", type=OUTPUT, help="Write the timeline (PNG) to this file.")
+@click.option(
+    "--trace", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Primary jobs from a Standard Workload Format file."
+)
+@click.option("--speedup", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True, help="Trace seconds a second.")
+@click.option("--nodes", type=click.IntRange(min=2), default=8, show_default=True, help="Virtual nodes.")
+@click.option("--seconds", type=click.FloatRange(min=10), default=120.0, show_default=True, help="How long the clock runs.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the generated primary jobs.")
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), help="Work in this folder and keep it.")
+def demo(
+    json_path: Path | None,
+    events_path: Path | None,
+    plot_path: Path | None,
+    trace: Path | None,
+    speedup: float,
+    nodes: int,
+    seconds: float,
+    seed: int,
+    folder: Path | None,
+) -> None:
+    """Train in the holes of a busy cluster of virtual nodes, losing nodes all the while, and count what was lost."""
+    for path in (json_path, events_path, plot_path):
+        _check_writable(path)
+    with _workplace(folder) as place:
+        chosen = scenario.Scenario(folder=place, nodes=nodes, seconds=seconds, speedup=speedup, seed=seed, trace=trace)
+        try:
+            events = perform(chosen)
+        except StageError as error:
+            raise click.ClickException(str(error)) from error
+    summary = summarise(events)
+    _keep(summary, events, json_path, events_path)
+    _plot(events, plot_path or Path("commensal-demo.png"))
+    Console().print(report.table(summary))
+
+
+def perform(chosen: scenario.Scenario) -> list[Event]:
+    """Run the demo from start to drained; gives all its events by time. Raises StageError."""
+    scenario.write(chosen)
+    log = EventLog(chosen.log("demo"))
+    kills = Kills(due=(chosen.seconds / 3, chosen.seconds * 2 / 3), patience=chosen.seconds / 8)
+    with _stop_asked() as asked, show.open_show(chosen) as screen, Stage(chosen) as stage:
+        log.emit("demo.started", nodes=chosen.nodes, trainings=list(scenario.TRAININGS))
+        _run_clock(chosen, stage, screen, kills, asked)
+        log.emit("demo.ended")
+        screen.say("the clock has stopped; saving the trainings and giving the nodes back")
+        stage.drain()
+    log.close()
+    return show.merge(chosen)
+
+
+def _run_clock(chosen: scenario.Scenario, stage: Stage, screen: Show, kills: Kills, asked: Sequence[int]) -> None:
+    begin = time.time()
+    while (elapsed := time.time() - begin) < chosen.seconds and not asked:
+        stage.check()
+        screen.update(elapsed)
+        victim = kills.victim(screen.board, elapsed)
+        if victim is not None:
+            stage.kill(screen.board.jobs[victim])
+        time.sleep(TICK_SECONDS)
+
+
+@contextmanager
+def _stop_asked() -> Iterator[list[int]]:
+    """A list that holds the signal once INT or TERM has come: the clock stops early, everything after it happens as usual."""
+    asked: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _workplace(folder: Path | None) -> Iterator[Path]:
+    """The given folder, which must be new or empty and stays, or a temporary one that goes."""
+    if folder is not None:
+        folder = folder.absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise click.UsageError(f"--folder {folder}: not empty")
+        yield folder
+        return
+    place = Path(tempfile.mkdtemp(prefix="commensal-demo-"))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _check_writable(path: Path | None) -> None:
+    if path is not None and not path.absolute().parent.is_dir():
+        raise click.UsageError(f"{path}: no such folder: {path.absolute().parent}")
+
+
+def _keep(summary: Summary, events: Sequence[Event], json_path: Path | None, events_path: Path | None) -> None:
+    if json_path is not None:
+        json_path.write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+    if events_path is not None:
+        events_path.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+
+
+def _plot(events: Sequence[Event], path: Path) -> None:
+    try:
+        from commensald.demo import timeline
+    except ModuleNotFoundError as error:
+        click.echo(f"no timeline: {error.name} is not installed (pip install 'commensal[plots]')", err=True)
+        return
+    timeline.draw(events, path)
+    click.echo(f"timeline: {path}")

@@ -1,0 +1,137 @@
+"""The demo's processes: the embedded cluster and the daemon, started in order, ended in order, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from commensald.demo.scenario import TRAININGS, Scenario
+from commensald.schedulers import SchedulerError
+from commensald.schedulers.local.client import LocalScheduler
+
+DAEMON = (sys.executable, "-m", "commensald.cli.daemon")
+CLIENT = (sys.executable, "-m", "commensald.cli.commensal")
+READY_SECONDS = 15.0
+DRAIN_SECONDS = 20.0
+EXIT_SECONDS = 15.0
+
+
+class StageError(Exception):
+    """A process of the demo ended or did not answer; ``text`` is the end of what it printed."""
+
+    def __init__(self, message: str, text: str = "") -> None:
+        super().__init__(f"{message}\n{text}" if text else message)
+        self.text = text
+
+
+class Stage:
+    """Context manager around all processes. Entering submits the trainings; leaving drains, ends and reaps everything."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._cluster = LocalScheduler(scenario.cluster_socket)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._seen: set[psutil.Process] = set()
+
+    def __enter__(self) -> Self:
+        try:
+            self._start("cluster", [*DAEMON, *self._scenario.cluster_arguments()])
+            self._await_cluster()
+            self._start("daemon", [*DAEMON, "--config", str(self._scenario.config)])
+            self._await_daemon()
+            for name in TRAININGS:
+                self._client("submit", str(self._scenario.training_file(name)))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def check(self) -> None:
+        """Raises StageError when a process has ended by itself."""
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                raise StageError(f"the {name} ended with {process.returncode}", self._tail(name))
+
+    def kill(self, job: str) -> None:
+        """SIGKILL every process of a job without notice; a job that has just ended is no error."""
+        try:
+            asyncio.run(self._cluster.kill(job))
+        except SchedulerError as error:
+            if "refused" not in str(error):
+                raise StageError(str(error)) from error
+
+    def drain(self) -> None:
+        """Save all trainings and give the nodes back. Raises StageError when the daemon does not answer in time."""
+        self._client("drain", seconds=DRAIN_SECONDS)
+
+    def close(self) -> None:
+        """End the daemon, then the cluster with its jobs, then whatever is still there."""
+        self._seen |= set(psutil.Process().children(recursive=True))
+        for name in reversed(self._processes):
+            self._terminate(self._processes[name])
+        self._processes.clear()
+        for process in self._seen:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(self._seen, timeout=EXIT_SECONDS)
+
+    def _start(self, name: str, argv: list[str]) -> None:
+        with self._scenario.output(name).open("wb") as output:
+            self._processes[name] = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def _await_cluster(self) -> None:
+        try:
+            asyncio.run(self._cluster.wait_ready(READY_SECONDS))
+        except SchedulerError as error:
+            raise StageError(str(error), self._tail("cluster")) from error
+
+    def _await_daemon(self) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            self.check()
+            try:
+                return self._client("status", "--json")
+            except StageError:
+                if time.monotonic() > deadline:
+                    raise
+
+    def _client(self, *words: str, seconds: float = READY_SECONDS) -> None:
+        argv = [*CLIENT, "--config", str(self._scenario.config), *words]
+        try:
+            subprocess.run(argv, check=True, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+        except subprocess.CalledProcessError as error:
+            raise StageError(f"commensal {words[0]} failed", str(error.stderr).strip()) from error
+        except subprocess.TimeoutExpired as error:
+            raise StageError(f"commensal {words[0]} did not end within {seconds:g} s", self._tail("daemon")) from error
+
+    def _terminate(self, process: subprocess.Popen[bytes]) -> None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(EXIT_SECONDS)
+
+    def _tail(self, name: str, lines: int = 15) -> str:
+        return last_lines(self._scenario.output(name), lines)
+
+
+def last_lines(path: Path, lines: int) -> str:
+    """The end of a text file, or nothing."""
+    if not path.exists():
+        return ""
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
