@@ -62,6 +62,7 @@ class PilotsSection(msgspec.Struct, frozen=True, kw_only=True):
     max_pilots: Annotated[int, msgspec.Meta(ge=1)] = 64
     max_minutes: Positive | None = None
     start_lag_seconds: Seconds = 1.0
+    minimum_window_seconds: Seconds = 10.0
     submissions_per_cycle: Annotated[int, msgspec.Meta(ge=1)] = 16
 
 
@@ -72,10 +73,11 @@ class AllocateSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackoffSection(msgspec.Struct, frozen=True, kw_only=True):
-    """``[backoff]``: the pause after a script has failed, doubled at each failure in a row."""
+    """``[backoff]``: the pause after a script has failed, doubled at each failure in a row; after ``attempts`` it is given up."""
 
     first_seconds: Positive = 5.0
     most_seconds: Positive = 600.0
+    attempts: Annotated[int, msgspec.Meta(ge=1)] = 10
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,8 +26,8 @@ NETWORK_FILE_SYSTEMS = frozenset(
     ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "smbfs", "afs", "9p", "glusterfs", "pvfs2", "panfs")
 )
 _SCHEMA = """
-CREATE TABLE daemon (incarnation INTEGER NOT NULL);
-INSERT INTO daemon VALUES (0);
+CREATE TABLE daemon (incarnation INTEGER NOT NULL, draining INTEGER NOT NULL) STRICT;
+INSERT INTO daemon VALUES (0, 0);
 CREATE TABLE pilots (uuid TEXT PRIMARY KEY, owner TEXT NOT NULL, node TEXT, job TEXT, time_limit REAL, submitted REAL NOT NULL,
     closed REAL, reason TEXT) STRICT;
 CREATE INDEX open_pilots ON pilots (submitted) WHERE closed IS NULL;
@@ -118,6 +118,15 @@ class Ledger:
         """This daemon's number: higher than that of every one before it on this state folder."""
         (number,) = self._database.execute("SELECT incarnation FROM daemon").fetchone()
         return int(number)
+
+    def draining(self) -> bool:
+        """Whether the daemon takes no nodes."""
+        (draining,) = self._database.execute("SELECT draining FROM daemon").fetchone()
+        return bool(draining)
+
+    def set_draining(self, draining: bool) -> None:
+        """Keep it over restarts."""
+        self._database.execute("UPDATE daemon SET draining = ?", (draining,))
 
     # ---- pilots
 

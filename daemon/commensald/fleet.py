@@ -1,0 +1,124 @@
+"""Our pilots: in the ledger first, then in the queue; reconciled at each snapshot."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Sequence
+
+import msgspec
+
+from commensald import reconcile
+from commensald.cluster import Job, Snapshot
+from commensald.config import PilotsSection
+from commensald.decision import Pilot, Request
+from commensald.events import Emit
+from commensald.ledger import Ledger, PilotRecord
+from commensald.schedulers import PilotSpec, Scheduler, SchedulerError
+
+log = logging.getLogger(__name__)
+MOST_WAIT_SECONDS = 60.0
+
+
+class Fleet:
+    """Submits, cancels and keeps account of the pilots of ``owner``."""
+
+    def __init__(self, config: PilotsSection, ledger: Ledger, scheduler: Scheduler, owner: str, emit: Emit) -> None:
+        self._config, self._ledger, self._scheduler, self._owner, self._emit = config, ledger, scheduler, owner, emit
+        self._records = {each.uuid: each for each in ledger.open_pilots()}
+        self._seen = {each.uuid for each in self._records.values() if each.job is not None}
+        self._absences: dict[str, int] = {}
+        self._cancelled: set[str] = set()
+        self._refusals = 0
+        self._not_before = 0.0
+        self.jobs: dict[str, Job] = {}
+        """The queue's view, by uuid."""
+
+    def pilots(self) -> tuple[Pilot, ...]:
+        """As decide() takes them."""
+        return reconcile.pilots(self._records.values(), self.jobs, self._seen, self._cancelled)
+
+    def records(self) -> tuple[PilotRecord, ...]:
+        """All that may still be in the queue."""
+        return tuple(self._records.values())
+
+    async def reconcile(self, snapshot: Snapshot, asked: float) -> None:
+        """Learn job ids, close what is gone, cancel what the ledger does not know."""
+        self.jobs = reconcile.ours(snapshot, self._owner)
+        self._absences = reconcile.absences(self._records.values(), self.jobs, self._absences, asked)
+        for each in list(self._records.values()):
+            if each.uuid in self.jobs:
+                self._found(each, self.jobs[each.uuid])
+            elif self._absences.get(each.uuid, 0) >= reconcile.ABSENCES:
+                self._close(each.uuid, "absent from the queue")
+        unknown = reconcile.strangers(self.jobs, self._records)
+        if unknown:
+            log.warning("cancelling pilots that the ledger does not know: %s", ", ".join(unknown))
+            await self._cancel_jobs(unknown)
+
+    async def submit(self, requests: Sequence[Request], grace_seconds: float) -> None:
+        """Ask for pilots, as many at once as the configuration allows; after a refusal wait, longer each time."""
+        if time.monotonic() < self._not_before:
+            return
+        batch = requests[: self._config.submissions_per_cycle]
+        taken = await asyncio.gather(*(self._submit(each, grace_seconds) for each in batch))
+        if batch:
+            self._refusals = 0 if all(taken) else self._refusals + 1
+            self._not_before = time.monotonic() + (min(2.0 ** (self._refusals - 1), MOST_WAIT_SECONDS) if self._refusals else 0.0)
+
+    async def cancel(self, uuids: Sequence[str]) -> None:
+        """End these pilots; one whose job is not known yet is cancelled once it is."""
+        known = [each for each in uuids if each in self.jobs and each not in self._cancelled]
+        if known and await self._cancel_jobs([self.jobs[each].id for each in known]):
+            self._cancelled.update(known)
+
+    async def _submit(self, request: Request, grace_seconds: float) -> bool:
+        name = str(uuid.uuid4())
+        record = PilotRecord(
+            uuid=name, owner=self._owner, node=request.node, job=None, time_limit=request.time_limit, submitted=time.time()
+        )
+        self._ledger.add_pilot(record)
+        self._records[name] = record
+        self._emit("pilot.submitted", pilot=name, node=request.node, reason=request.reason, time_limit=request.time_limit)
+        try:
+            self._ledger.queue_pilot(name, await self._scheduler.submit(self._spec(name, request, grace_seconds)))
+            return True
+        except SchedulerError as error:
+            log.warning("pilot %s on %s: %s", name, request.node, error)
+            return False  # it may have been taken all the same: the next snapshots tell
+
+    def _spec(self, name: str, request: Request, grace_seconds: float) -> PilotSpec:
+        config = self._config
+        return PilotSpec(
+            uuid=name,
+            argv=(config.python, "-m", "commensal.pilot", "--folder", config.folder, "--pilot", name),
+            folder=config.folder,
+            node=request.node,
+            time_limit=request.time_limit,
+            environment={"COMMENSAL_GRACE_SECONDS": str(grace_seconds), **config.environment},
+            partition=config.partition,
+            qos=config.qos,
+            account=config.account,
+        )
+
+    async def _cancel_jobs(self, ids: Sequence[str]) -> bool:
+        try:
+            await self._scheduler.cancel(ids)
+            return True
+        except SchedulerError as error:
+            log.warning("cancelling %s: %s", ", ".join(ids), error)
+            return False
+
+    def _found(self, record: PilotRecord, job: Job) -> None:
+        self._seen.add(record.uuid)
+        if record.job is None:
+            self._records[record.uuid] = msgspec.structs.replace(record, job=job.id)
+            self._ledger.queue_pilot(record.uuid, job.id)
+
+    def _close(self, name: str, reason: str) -> None:
+        self._ledger.close_pilot(name, reason, time.time())
+        del self._records[name]
+        self._seen.discard(name)
+        self._cancelled.discard(name)
