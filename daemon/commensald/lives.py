@@ -1,0 +1,214 @@
+"""The lives of trainings: submitted, paused, backing off after a failure, ended."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from commensald import reconcile
+from commensald.allocate import curves
+from commensald.config import BackoffSection
+from commensald.coordinator import TrainingStatus
+from commensald.decision import Demand
+from commensald.events import Emit
+from commensald.ledger import Ledger, TrainingRecord, TrainingState
+from commensald.requests import TrainingRow
+from commensald.strict import InputError
+from commensald.trainings import TrainingSpec, check
+
+log = logging.getLogger(__name__)
+ENDED = frozenset((TrainingState.FINISHED, TrainingState.CANCELLED, TrainingState.FAILED))
+
+
+class Rings(Protocol):
+    """What the service needs of the coordinator."""
+
+    async def start(self) -> None: ...
+    async def close(self) -> None: ...
+    def admit(self, spec: TrainingSpec, public_key: str) -> None: ...
+    def retire(self, training: str) -> None: ...
+    def assign(self, nodes: Mapping[str, frozenset[str]]) -> None: ...
+    def deadline(self, pilot: str, seconds: float) -> None: ...
+    def stop(self, training: str, reason: str) -> None: ...
+    def resume(self, training: str) -> None: ...
+    def status(self, training: str) -> TrainingStatus: ...
+    def nodes(self, training: str) -> frozenset[str]: ...
+
+
+class Lives:
+    """Keeps every training's state in the ledger, and the coordinator in step with it."""
+
+    def __init__(self, ledger: Ledger, rings: Rings, config: BackoffSection, owner: str, emit: Emit) -> None:
+        self._ledger, self._rings, self._config, self._owner, self._emit = ledger, rings, config, owner, emit
+        self._records = {each.spec.name: each for each in ledger.trainings()}
+        self._admitted: set[str] = set()
+
+    def admit_all(self) -> None:
+        """After a start: give the coordinator every training that has not ended."""
+        for each in self._records.values():
+            if each.state not in ENDED:
+                self._admit(each)
+
+    def submit(self, spec: TrainingSpec, public_key: str) -> None:
+        """Take a new training. Raises InputError."""
+        check(spec, f"training {spec.name}")
+        if spec.owner != self._owner:
+            raise InputError(f"training {spec.name}: this daemon runs trainings of {self._owner}, not of {spec.owner or 'nobody'}")
+        known = self._records.get(spec.name)
+        if known is not None and known.state not in ENDED:
+            raise InputError(f"training {spec.name}: already {known.state}; cancel it first or choose another name")
+        if known is not None:
+            self._retire(spec.name)
+        self._ledger.add_training(spec, public_key, time.time())
+        self._reload(spec.name)
+        self._admit(self._records[spec.name])
+        self._emit("training.submitted", training=spec.name)
+
+    def pause(self, name: str) -> None:
+        """Save it and give its nodes back. Raises InputError."""
+        record = self._known(name)
+        if record.state is not TrainingState.ACTIVE:
+            raise InputError(f"training {name}: is {record.state}, only an active one can be paused")
+        self._set(name, TrainingState.PAUSED)
+        self._rings.stop(name, "paused")
+
+    def resume(self, name: str) -> None:
+        """Let it go on. Raises InputError."""
+        record = self._known(name)
+        if record.state is TrainingState.ACTIVE and record.retry_at is None:
+            raise InputError(f"training {name}: is active already")
+        if record.state is TrainingState.FINISHED:
+            raise InputError(f"training {name}: has finished")
+        self._set(name, TrainingState.ACTIVE)
+        self._admit(self._records[name])
+        self._rings.resume(name)
+
+    def cancel(self, name: str) -> None:
+        """End it; its checkpoints stay. Raises InputError."""
+        record = self._known(name)
+        if record.state in ENDED:
+            raise InputError(f"training {name}: is {record.state} already")
+        self._set(name, TrainingState.CANCELLED)
+        self._rings.stop(name, "cancelled")
+
+    def stop_all(self, reason: str) -> None:
+        """Save every active training and let its members leave."""
+        for each in self._active():
+            self._rings.stop(each.spec.name, reason)
+
+    def resume_all(self) -> None:
+        """Undo :meth:`stop_all`."""
+        for each in self._active():
+            self._rings.resume(each.spec.name)
+
+    def failed(self, name: str, tail: str) -> None:
+        """A script of it has failed: back off, twice as long each time in a row; after too many times give up."""
+        record = self._records.get(name)
+        if record is None or record.state in ENDED:
+            return
+        config, now = self._config, time.time()
+        failures, retry_at = reconcile.backoff(record.failures, record.retry_at, now, config.first_seconds, config.most_seconds)
+        self._ledger.record_failure(name, failures, retry_at, tail)
+        if failures >= config.attempts:
+            self._ledger.set_state(name, TrainingState.FAILED)
+            self._rings.stop(name, "its script keeps failing")
+        self._reload(name)
+        log.warning(
+            "training %s failed (%d in a row), again in %.0f s: %s", name, failures, retry_at - now, (tail.splitlines() or [""])[-1]
+        )
+        self._emit("training.failed", training=name, tail=tail, failures=failures)
+
+    def look(self) -> None:
+        """Notice what has finished; let the coordinator forget what has ended once its members have left."""
+        for name in list(self._admitted):
+            if self._records[name].state is TrainingState.ACTIVE and self._rings.status(name).finished:
+                self._set(name, TrainingState.FINISHED)
+            if self._records[name].state in ENDED and not self._rings.nodes(name):
+                self._retire(name)
+
+    def demands(self, *, draining: bool) -> tuple[Demand, ...]:
+        """What each training asks for now, as decide() takes it."""
+        now = time.time()
+        return tuple(demand(self._records[name], self._rings.nodes(name), now, draining=draining) for name in sorted(self._admitted))
+
+    def held(self) -> frozenset[str]:
+        """Nodes at which members of any training still are."""
+        return frozenset().union(*(self._rings.nodes(name) for name in self._admitted))
+
+    def statuses(self) -> tuple[TrainingStatus, ...]:
+        """Of every ring."""
+        return tuple(self._rings.status(name) for name in sorted(self._admitted))
+
+    def rows(self) -> tuple[TrainingRow, ...]:
+        """For a listing, in the order of submission."""
+        return tuple(self._row(each) for each in sorted(self._records.values(), key=lambda each: each.submitted))
+
+    def _row(self, record: TrainingRecord) -> TrainingRow:
+        spec = record.spec
+        status = self._rings.status(spec.name) if spec.name in self._admitted else None
+        steps, samples = (status.settled, status.samples) if status else self._ledger.settled(spec.name)
+        waits = record.state is TrainingState.ACTIVE and record.retry_at is not None and record.retry_at > time.time()
+        return TrainingRow(
+            name=spec.name,
+            state=record.state,
+            members=len(status.members) if status else 0,
+            min_nodes=spec.min_nodes,
+            max_nodes=spec.max_nodes,
+            steps=steps,
+            samples=samples,
+            epoch=status.epoch if status else 0,
+            loss=status.loss if status else None,
+            failures=record.failures,
+            retry_in_seconds=record.retry_at - time.time() if waits and record.retry_at is not None else None,
+            tail=record.tail,
+            folder=spec.folder,
+        )
+
+    def _active(self) -> list[TrainingRecord]:
+        return [self._records[name] for name in self._admitted if self._records[name].state is TrainingState.ACTIVE]
+
+    def _known(self, name: str) -> TrainingRecord:
+        if name not in self._records:
+            raise InputError(f"no training named {name}")
+        return self._records[name]
+
+    def _set(self, name: str, state: TrainingState) -> None:
+        self._ledger.set_state(name, state)
+        self._reload(name)
+
+    def _reload(self, name: str) -> None:
+        record = self._ledger.training(name)
+        assert record is not None
+        self._records[name] = record
+
+    def _admit(self, record: TrainingRecord) -> None:
+        if record.spec.name not in self._admitted:
+            self._rings.admit(record.spec, record.public_key)
+            self._admitted.add(record.spec.name)
+
+    def _retire(self, name: str) -> None:
+        if name in self._admitted:
+            self._rings.retire(name)
+            self._admitted.discard(name)
+
+
+def demand(record: TrainingRecord, nodes: Collection[str], now: float, *, draining: bool) -> Demand:
+    """What a training asks for: nothing while it is not active; while it backs off, no more than its members hold. Pure."""
+    spec = record.spec
+    waits = record.retry_at is not None and record.retry_at > now
+    active = record.state is TrainingState.ACTIVE and not draining and not (waits and len(nodes) < spec.min_nodes)
+    given = tuple(zip(spec.curve.nodes, spec.curve.samples_per_second, strict=True))
+    return Demand(
+        training=spec.name,
+        owner=spec.owner,
+        min_nodes=spec.min_nodes,
+        max_nodes=len(nodes) if active and waits else spec.max_nodes,
+        weight=spec.weight,
+        curve=given or curves.default(spec.max_nodes),
+        stall_seconds=spec.rescale.stall_seconds or 0.0,
+        warmup_seconds=spec.rescale.warmup_seconds or 0.0,
+        nodes=frozenset(nodes),
+        active=active,
+    )
