@@ -1,0 +1,193 @@
+"""The loop: observe, forecast, decide, act.
+
+It reconciles: each cycle compares what is wanted with what is there and acts on the difference, so a lost message or a restart heals by
+itself. A scheduler that does not answer freezes decisions; the rings train on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from commensald import reconcile, requests
+from commensald.cluster import Snapshot
+from commensald.config import Config
+from commensald.decide import decide
+from commensald.decision import Decision, Policy
+from commensald.events import Emit
+from commensald.fleet import Fleet
+from commensald.forecast import Forecast, rows
+from commensald.ledger import Ledger
+from commensald.lives import Lives, Rings
+from commensald.notify import notify, watchdog_seconds
+from commensald.observe import Observer
+from commensald.schedulers import Scheduler
+from commensald.strict import InputError
+
+log = logging.getLogger(__name__)
+
+
+class Service:
+    """All decisions of one daemon. ``wake`` begins a cycle at once."""
+
+    def __init__(self, config: Config, ledger: Ledger, scheduler: Scheduler, rings: Rings, owner: str, emit: Emit) -> None:
+        self._config, self._ledger, self._rings, self._owner = config, ledger, rings, owner
+        self._observer = Observer(scheduler, ledger, owner)
+        self._fleet = Fleet(config.pilots, ledger, scheduler, owner, emit)
+        self._lives = Lives(ledger, rings, config.backoff, owner, emit)
+        self._policy = policy(config)
+        self._began = time.monotonic()
+        self._next_poll = 0.0
+        self.wake = asyncio.Event()
+
+    def start(self) -> None:
+        """Take up the trainings that an earlier daemon left."""
+        self._lives.admit_all()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Cycle until ``stop`` is set."""
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                await self.cycle()
+                await self._rest(stopped)
+        finally:
+            stopped.cancel()
+
+    async def cycle(self) -> None:
+        """One look, when it is time, and one decision, when what is known is fresh."""
+        self.wake.clear()
+        if time.monotonic() >= self._next_poll:
+            await self._look()
+            self._next_poll = time.monotonic() + self._config.daemon.poll_seconds
+        self._lives.look()
+        snapshot, forecast = self._observer.snapshot, self._observer.forecast
+        if self.frozen() is None and snapshot is not None and forecast is not None:
+            await self._decide(snapshot, forecast)
+        notify("WATCHDOG=1", f"STATUS={self._one_line()}")
+
+    def training_failed(self, training: str, tail: str) -> None:
+        """A script has ended in failure; the coordinator says so."""
+        self._lives.failed(training, tail)
+        self.wake.set()
+
+    def frozen(self) -> str | None:
+        """Why no decision is made, if so."""
+        age = self._observer.age_seconds()
+        if self._observer.failure is not None:
+            return self._observer.failure
+        if age is None or age > self._config.daemon.stale_seconds:
+            return "what is known of the cluster is stale"
+        return None
+
+    def answer(self, request: requests.Any) -> requests.Done:
+        """What the control socket asks. Raises InputError."""
+        answers: dict[type, Callable[[Any], requests.Done]] = {
+            requests.Ping: lambda _: requests.Done(),
+            requests.Submit: lambda asked: self._change(self._lives.submit, asked.spec, asked.public_key),
+            requests.Pause: lambda asked: self._change(self._lives.pause, asked.training),
+            requests.Resume: lambda asked: self._change(self._lives.resume, asked.training),
+            requests.Cancel: lambda asked: self._change(self._lives.cancel, asked.training),
+            requests.Drain: lambda asked: self._change(self._drain, asked.undo),
+            requests.Trainings: lambda _: requests.Done(trainings=self._lives.rows()),
+            requests.Status: lambda _: requests.Done(status=self._status()),
+            requests.Windows: lambda _: requests.Done(windows=rows(self._known_forecast(), self._observer.now())),
+        }
+        return answers[type(request)](request)
+
+    def _change(self, change: Callable[..., None], *arguments: object) -> requests.Done:
+        change(*arguments)
+        self.wake.set()
+        return requests.Done()
+
+    def _drain(self, undo: bool) -> None:
+        self._ledger.set_draining(not undo)
+        if undo:
+            self._lives.resume_all()
+        else:
+            self._lives.stop_all("drain")
+
+    async def _rest(self, stopped: asyncio.Task[bool]) -> None:
+        seconds = max(self._next_poll - time.monotonic(), 0.0)
+        waking = asyncio.create_task(self.wake.wait())
+        await asyncio.wait((waking, stopped), timeout=min(seconds, watchdog_seconds() or seconds), return_when=asyncio.FIRST_COMPLETED)
+        waking.cancel()
+
+    async def _look(self) -> None:
+        snapshot = self._observer.snapshot if await self._observer.look() else None
+        if snapshot is None:
+            return
+        await self._fleet.reconcile(snapshot, self._observer.asked)
+        for name, job in self._fleet.jobs.items():
+            seconds = reconcile.seconds_left(job, snapshot.facts.grace_seconds, self._observer.now())
+            if seconds is not None:
+                self._rings.deadline(name, seconds)
+
+    async def _decide(self, snapshot: Snapshot, forecast: Forecast) -> None:
+        demands = self._lives.demands(draining=self._ledger.draining())
+        pilots = self._fleet.pilots()
+        decision = await asyncio.to_thread(decide, snapshot, forecast, demands, pilots, self._observer.now(), self._policy)
+        self._rings.assign({each.training: decision.nodes.get(each.training, frozenset()) for each in demands})
+        await self._act(decision, snapshot.facts.grace_seconds)
+
+    async def _act(self, decision: Decision, grace_seconds: float) -> None:
+        held = self._lives.held()
+        at_work = {each.uuid for each in self._fleet.pilots() if each.node in held}
+        await self._fleet.cancel([each for each in decision.cancel if each not in at_work])
+        await self._fleet.submit(decision.submit, grace_seconds)
+
+    def _known_forecast(self) -> Forecast:
+        if self._observer.forecast is None:
+            raise InputError(f"nothing is known of the cluster yet: {self._observer.failure}")
+        return self._observer.forecast
+
+    def _one_line(self) -> str:
+        frozen = self.frozen()
+        return f"frozen: {frozen}" if frozen else f"{len(self._fleet.records())} pilots, {len(self._lives.held())} nodes in training"
+
+    def _status(self) -> requests.StatusReport:
+        snapshot, forecast = self._observer.snapshot, self._observer.forecast
+        return requests.StatusReport(
+            version=version("commensal"),
+            pid=os.getpid(),
+            incarnation=self._ledger.incarnation(),
+            owner=self._owner,
+            up_seconds=time.monotonic() - self._began,
+            scheduler=f"{snapshot.facts.product} {snapshot.facts.version}" if snapshot else self._config.scheduler.kind,
+            snapshot_age_seconds=self._observer.age_seconds(),
+            frozen=self.frozen(),
+            draining=self._ledger.draining(),
+            nodes=len(snapshot.nodes) if snapshot else 0,
+            open_nodes=sum(each.open(forecast.made) for each in forecast.windows) if forecast else 0,
+            pilots=self._pilot_rows(),
+            trainings=self._lives.statuses(),
+        )
+
+    def _pilot_rows(self) -> tuple[requests.PilotRow, ...]:
+        now, jobs = self._observer.now(), {each.uuid: each.job for each in self._fleet.records()}
+        return tuple(
+            requests.PilotRow(
+                uuid=each.uuid,
+                job=jobs.get(each.uuid),
+                node=each.node,
+                state="leaving" if each.preempted else "running" if each.running else "pending",
+                ends_in_seconds=None if each.ends is None else max(each.ends - now, 0.0),
+            )
+            for each in self._fleet.pilots()
+        )
+
+
+def policy(config: Config) -> Policy:
+    """How to decide, as configured."""
+    return Policy(
+        look_ahead_seconds=config.allocate.look_ahead_seconds,
+        start_lag_seconds=config.pilots.start_lag_seconds,
+        minimum_window_seconds=config.pilots.minimum_window_seconds,
+        max_minutes=config.pilots.max_minutes,
+        max_pilots=config.pilots.max_pilots,
+    )
