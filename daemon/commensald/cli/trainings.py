@@ -1,0 +1,77 @@
+"""submit, trainings, pause, resume, cancel."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import click
+
+from commensald import requests
+from commensald.cli.ask import ask
+from commensald.cli.tables import duration, json_option, number, print_json, print_table
+from commensald.keys import public_key
+from commensald.trainings import load_training
+
+
+def submit_training(path: Path, socket: Path) -> str:
+    """Check a training file, make the training's key pair, hand it to the daemon; gives its name. Raises InputError, Failed."""
+    spec = load_training(path, owner=pwd.getpwuid(os.getuid()).pw_name)
+    ask(socket, requests.Submit(spec=spec, public_key=public_key(Path(spec.folder))))
+    return spec.name
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.pass_obj
+def submit(socket: Path, file: Path) -> None:
+    """Hand the training described by FILE to the daemon."""
+    click.echo(f"submitted {submit_training(file, socket)}")
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def trainings(socket: Path, as_json: bool) -> None:
+    """List the trainings."""
+    rows = ask(socket, requests.Trainings()).trainings
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("NAME", "STATE", "MEMBERS", "NODES", "STEPS", "SAMPLES", "EPOCH", "LOSS")
+    print_table(columns, [_cells(each) for each in rows])
+    for each in rows:
+        if each.failures:
+            again = f", again in {duration(each.retry_in_seconds)}" if each.retry_in_seconds is not None else ""
+            click.echo(f"\n{each.name}: failed {each.failures} times in a row{again}; its last lines:\n{each.tail}")
+
+
+def _cells(row: requests.TrainingRow) -> tuple[str, ...]:
+    state = "backing off" if row.retry_in_seconds is not None else str(row.state)
+    nodes = f"{row.min_nodes}-{row.max_nodes}"
+    return row.name, state, str(row.members), nodes, str(row.steps), str(row.samples), str(row.epoch), number(row.loss, 4)
+
+
+@click.command()
+@click.argument("training")
+@click.pass_obj
+def pause(socket: Path, training: str) -> None:
+    """Save TRAINING and give its nodes back."""
+    ask(socket, requests.Pause(training=training))
+
+
+@click.command()
+@click.argument("training")
+@click.pass_obj
+def resume(socket: Path, training: str) -> None:
+    """Let TRAINING go on."""
+    ask(socket, requests.Resume(training=training))
+
+
+@click.command()
+@click.argument("training")
+@click.pass_obj
+def cancel(socket: Path, training: str) -> None:
+    """End TRAINING; its checkpoints stay."""
+    ask(socket, requests.Cancel(training=training))
