@@ -54,5 +54,10 @@ def _annotated(loaded: Loaded) -> str:
 
 
 def _lines(section: str, table: Mapping[str, Any], origins: Mapping[str, str]) -> str:
-    values = {key: f"{key} = {toml.TomlEncoder().dump_value(value)}" for key, value in table.items()}
+    values = {key: f"{key} = {_value(value)}" for key, value in table.items()}
     return "".join(f"{text:<60} # {origins.get(f'{section}.{key}', 'default')}\n" for key, text in values.items())
+
+
+def _value(value: object) -> str:
+    encoder = toml.TomlEncoder()
+    return str(encoder.dump_inline_table(value) if isinstance(value, dict) else encoder.dump_value(value)).strip()
