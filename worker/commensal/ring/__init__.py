@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from commensal.messages import Generation
+from commensal.messages import Generation, SettledStep
 
 if TYPE_CHECKING:
     import torch
+
+    from commensal.checkpoint import Snapshot
 
 
 class Lost(Exception):
@@ -35,8 +37,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 class Replica(Protocol):
     """The state that membership moves about: model, optimizer, scheduler, scaler, position in the data."""
 
-    closed: int
-    """Steps in this state."""
+    @property
+    def closed(self) -> int:
+        """Steps in this state."""
+
+    @property
+    def signature(self) -> str:
+        """Equal for two processes exactly when they can be members of one ring."""
 
     def export(self) -> tuple[bytes, Sequence[torch.Tensor]]:
         """A JSON header that fully describes the tensors, and the tensors (detached, contiguous, on the CPU)."""
@@ -74,6 +81,21 @@ class Ring(Protocol):
 
     def closed(self, replica: Replica, hold: float, stop: float, save: float) -> bool:
         """The step is closed and applied; the summed control words decide what follows. True: snapshot the replica now for a save."""
+
+    def save(self, taken: Snapshot) -> None:
+        """Save this snapshot in the background: what :meth:`closed` asked for."""
+
+    def worked(self, samples: int, seconds: float) -> None:
+        """This member has computed ``samples`` of the step in ``seconds``, waiting for others not counted."""
+
+    def settled(self, report: SettledStep) -> None:
+        """That step is settled; every member that closed it says so, in order."""
+
+    def measured(self, step: int, values: dict[str, float]) -> None:
+        """Figures measured on the settled parameters after ``step`` steps."""
+
+    def settle(self, replica: Replica) -> None:
+        """Wait until the step that the replica has closed is settled."""
 
     def finish(self, replica: Replica) -> None:
         """The last step has been closed: wait until it is settled, end the membership."""
