@@ -1,0 +1,51 @@
+"""How a step's batch is cut into logical shards, and which member computes which of them.
+
+Shards are numbered by the training alone, so samples, masks and statistics do not depend on membership (design, promise 3).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+
+def shards(samples: int, micro_batch: int) -> tuple[range, ...]:
+    """Cut ``samples`` positions of a batch into ceil(samples / micro_batch) contiguous shards whose sizes differ by at most one.
+
+    Even sizes keep a ragged batch from ending in a shard of one sample, which has no batch statistics.
+    """
+    count = math.ceil(samples / micro_batch)
+    edges = [samples * k // count for k in range(count + 1)]
+    return tuple(range(low, high) for low, high in pairwise(edges))
+
+
+def shares(count: int, speeds: Sequence[float]) -> tuple[range, ...]:
+    """The shards of each member, by rank: contiguous, each of ``count`` shards once, the slowest member done as early as possible.
+
+    Greedy list scheduling, exact for equal jobs on machines of known speed: each next shard goes to the member that would finish it first,
+    ties to the lower rank. A member may get none. Speeds that are not positive and finite count as the mean of the others.
+    """
+    rates = _rates(speeds)
+    given = [0] * len(rates)
+    queue = [(1 / rate, rank) for rank, rate in enumerate(rates)]
+    for _ in range(count):
+        _, rank = queue[0]
+        given[rank] += 1
+        heapq.heapreplace(queue, ((given[rank] + 1) / rates[rank], rank))
+    edges = [sum(given[:rank]) for rank in range(len(given) + 1)]
+    return tuple(range(low, high) for low, high in pairwise(edges))
+
+
+def rate_factor(rule: str | None, batch: int, smallest: int) -> float:
+    """The factor on the learning rate of a step: ``linear`` (Goyal et al. 2017), ``sqrt`` (Krizhevsky 2014) or none."""
+    if rule == "linear":
+        return batch / smallest
+    return math.sqrt(batch / smallest) if rule == "sqrt" else 1.0
+
+
+def _rates(speeds: Sequence[float]) -> list[float]:
+    known = [speed for speed in speeds if 0 < speed < math.inf]
+    typical = sum(known) / len(known) if known else 1.0
+    return [speed if 0 < speed < math.inf else typical for speed in speeds]
