@@ -1,0 +1,105 @@
+"""What a researcher may ask of a training, checked before anything starts."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from commensal.data import Dataset, Position
+from commensal.update import AUTOCAST
+
+MICRO_BATCH = 32
+LARGEST_BATCH = (1 << 24) - 1
+"""Sample counts travel as float32 words and must stay exact."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked request. ``batch`` is the (smallest, largest) global batch; exactly one of the goals is not ``None``."""
+
+    batch: tuple[int, int]
+    micro_batch: int
+    epochs: int | None
+    steps: int | None
+    samples: int | None
+    clip_norm: float | None
+    precision: str
+    lr_rule: str | None
+    seed: int
+
+    def reached(self, position: Position) -> bool:
+        """Whether the goal is reached."""
+        goals = ((self.epochs, position.epoch), (self.steps, position.closed), (self.samples, position.samples))
+        return any(goal is not None and done >= goal for goal, done in goals)
+
+    def batch_of(self, asked: int | None) -> int:
+        """The global batch of a step, ``asked`` by the ring or the smallest. Raises ValueError outside the allowed range."""
+        batch = self.batch[0] if asked is None else asked
+        if not self.batch[0] <= batch <= self.batch[1]:
+            raise ValueError(f"a batch of {batch} is outside batch_size={self.batch}")
+        return batch
+
+
+def plan(
+    *,
+    batch_size: int | tuple[int, int],
+    micro_batch: int | None,
+    epochs: int | None,
+    steps: int | None,
+    samples: int | None,
+    clip_norm: float | None,
+    precision: str,
+    lr_rule: str | None,
+    seed: int,
+) -> Plan:
+    """Check all arguments. Raises TypeError or ValueError naming the argument and what it was."""
+    batch = _batch(batch_size)
+    goals = {"epochs": epochs, "steps": steps, "samples": samples}
+    given = [f"{name}={value!r}" for name, value in goals.items() if value is not None]
+    if len(given) != 1:
+        raise ValueError(f"exactly one of epochs=, steps=, samples= says when to end; given: {', '.join(given) or 'none'}")
+    for name, value in goals.items():
+        if value is not None:
+            _whole(name, value, 1)
+    if clip_norm is not None and not (_is_number(clip_norm) and 0 < clip_norm < math.inf):
+        raise ValueError(f"clip_norm={clip_norm!r}: expected a positive number or None")
+    if precision not in AUTOCAST:
+        raise ValueError(f"precision={precision!r}: expected one of {', '.join(AUTOCAST)}")
+    if lr_rule not in ("linear", "sqrt", None):
+        raise ValueError(f"lr_rule={lr_rule!r}: expected 'linear', 'sqrt' or None")
+    micro = min(MICRO_BATCH, batch[0]) if micro_batch is None else _whole("micro_batch", micro_batch, 1)
+    _whole("seed", seed, 0)
+    return Plan(batch=batch, micro_batch=micro, **goals, clip_norm=clip_norm, precision=precision, lr_rule=lr_rule, seed=seed)
+
+
+def length_of(dataset: Dataset) -> int:
+    """Samples in a map-style dataset. Raises TypeError or ValueError for anything else."""
+    kind = type(dataset).__name__
+    if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+        raise TypeError(f"the dataset is a {kind} without __len__ and __getitem__: samples must be addressable by number")
+    if len(dataset) < 1:
+        raise ValueError(f"the dataset ({kind}) is empty")
+    return len(dataset)
+
+
+def _batch(batch_size: int | tuple[int, int]) -> tuple[int, int]:
+    pair = batch_size if isinstance(batch_size, tuple) else (batch_size, batch_size)
+    if len(pair) != 2:
+        raise ValueError(f"batch_size={batch_size!r}: expected one number or (smallest, largest)")
+    for value in pair:
+        _whole("batch_size", value, 1)
+    if pair[0] > pair[1] or pair[1] > LARGEST_BATCH:
+        raise ValueError(f"batch_size={batch_size!r}: expected smallest <= largest <= {LARGEST_BATCH}")
+    return pair
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}={value!r}: expected a whole number")
+    if not least <= value < 1 << 63:
+        raise ValueError(f"{name}={value!r}: expected {least} or more")
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
