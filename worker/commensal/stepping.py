@@ -1,0 +1,99 @@
+"""One step on one member: sums of its shards, the reduction, and the update that follows from it on all members alike."""
+
+from __future__ import annotations
+
+import msgspec
+import torch
+from torch import nn
+
+from commensal import words
+from commensal.checkpoint import snapshot
+from commensal.data import Indices, advance
+from commensal.gradients import GradientError, Gradients
+from commensal.normalisation import RunningStatistics, running
+from commensal.refusals import Watch
+from commensal.replica import TrainingReplica
+from commensal.ring import Place, Ring
+from commensal.settling import Settling
+from commensal.update import Update
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A step to be done: the samples of all members, the global batch it was asked for, the factor of its learning rate."""
+
+    place: Place
+    indices: Indices
+    batch: int
+    factor: float
+
+
+class Stepper:
+    """Holds the sums of the step in flight; :meth:`close` turns them into the next state."""
+
+    def __init__(self, model: nn.Module, update: Update, replica: TrainingReplica, ring: Ring, settling: Settling) -> None:
+        trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+        self._model = model
+        self._trained = frozenset(trained)
+        gradients = sum(parameter.numel() for parameter in trained.values())
+        averaged = sum(buffer.numel() for buffer in running(model).values())
+        device = next(iter(trained.values())).device
+        self._words = words.Words(ring, gradients, averaged, len(trained), device)
+        self._gradients = Gradients(trained, self._words.gradients)
+        self.statistics = RunningStatistics(model, self._words.statistics)
+        self._watch = Watch(model)
+        self._update, self._replica, self._ring, self._settling = update, replica, ring, settling
+
+    def begin(self, step: Step) -> None:
+        """Start from nothing. Raises GradientError when a parameter was frozen or thawed since construction."""
+        now = {name for name, parameter in self._model.named_parameters() if parameter.requires_grad}
+        if now != self._trained:
+            names = ", ".join(sorted(now ^ self._trained))
+            raise GradientError(f"requires_grad of {names} changed after Training(...) was made")
+        self._step = step
+        self._gradients.reset()
+        self.statistics.remember()
+        self._watch.begin()
+        self._words.clear()
+
+    def add(self, loss: torch.Tensor, weight: int, indices: Indices, *, last: bool) -> None:
+        """Add a shard: ``loss`` times ``weight`` is a sum over its samples. With ``last`` the reduction starts during backward."""
+        self._watch.check()
+        self._words.control[words.LOSS] += loss.detach() * weight
+        count = torch.tensor(words.checksum(indices), device=self._words.control.device)
+        self._words.control[words.SAMPLES : words.LOSS] += count
+        self._gradients.backward(self._update.scaled(loss * weight), self._words.reduce if last else None)
+        self.statistics.add(len(indices))
+
+    def close(self) -> None:
+        """Reduce what is left, then apply. Raises Lost before anything is applied, StreamError when members disagree on the samples."""
+        self._gradients.flush(self._words.reduce)
+        control = self._words.control
+        control[: words.SAMPLES] = torch.tensor(self._ring.words(), device=control.device)
+        if self._gradients.used:
+            self._words.used[sorted(self._gradients.used)] = 1.0
+        self._words.reduce_tail()
+        self._words.wait()
+        sums = control.tolist()
+        words.check(sums, self._step.indices, self._replica.closed + 1)
+        self._settling.release(self._replica.closed)
+        self._apply(sums)
+
+    def drop(self) -> None:
+        """The step in flight is lost: keep nothing of it."""
+        self.statistics.restore()
+        self._words.clear()
+
+    def _apply(self, sums: list[float]) -> None:
+        step, before = self._step, self._replica.position
+        samples = len(step.indices)
+        self._words.gradients.div_(samples)
+        self.statistics.apply(samples)
+        with self._gradients.attached((self._words.used > 0).tolist()) as parameters:
+            self._update.apply(parameters, step.factor)
+        self._replica.position = advance(before, samples, step.batch)
+        self._settling.hold(before, step.place, step.indices, sums[words.LOSS] / samples)
+        hold, stop, save = sums[words.HOLD], sums[words.STOP], sums[words.SAVE]
+        if self._ring.closed(self._replica, hold, stop, save):
+            self._ring.save(snapshot(self._replica))
+        self.statistics.remember()
+        self._words.clear()
