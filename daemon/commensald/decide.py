@@ -94,11 +94,11 @@ class _Owner:
 
     def _give_up(self, pilots: Sequence[Pilot]) -> tuple[str, ...]:
         """Pilots without a future, then those beyond what all trainings together could hold; never one whose member is still at work."""
-        lost = [each for each in pilots if not self._has_future(each)]
-        left = [each for each in pilots if each not in lost]
-        unused = sorted((each for each in left if each.node not in self._used), key=self._usefulness)
-        surplus = max(len(left) - self._most, 0)
-        return tuple(each.uuid for each in (*lost, *unused[:surplus]))
+        unused = [each for each in pilots if each.node not in self._used or not each.running]
+        lost = [each for each in unused if not self._has_future(each)]
+        surplus = max(len(pilots) - len(lost) - self._most, 0)
+        spare = sorted((each for each in unused if each not in lost), key=self._usefulness)
+        return tuple(each.uuid for each in (*lost, *spare[:surplus]))
 
     def _has_future(self, pilot: Pilot) -> bool:
         return self._seen.harvest(pilot.node) is not Harvest.LEAVE if pilot.running else self._seen.can_start(pilot)

@@ -83,6 +83,17 @@ def test_equal_worth_means_no_change() -> None:
         assert counts(twins, held, 4, 120.0) == held
 
 
+def test_what_will_be_taken_soonest_is_released_and_what_lasts_is_gained() -> None:
+    pair = [Demand(training="a", owner="me", nodes=frozenset({"n0", "n1", "n2"})), Demand(training="b", owner="me")]
+    lasts = {"n0": 30.0, "n1": 10.0, "n2": 20.0, "n3": 5.0, "n4": 15.0}
+    assert place(pair, [1, 2], frozenset(POOL[:5]), lasts) == {"a": {"n0"}, "b": {"n2", "n4"}}
+
+
+def test_warmup_is_charged_to_new_nodes_at_their_share_of_the_new_rate() -> None:
+    cold = Demand(training="t", owner="me", max_nodes=4, curve=((4, 40.0),), stall_seconds=2.0, warmup_seconds=10.0)
+    assert list(value(cold, 2, 4, 100.0)) == [-40.0, 960.0, 2000.0, 3000.0 - 40.0 - 100.0, 4000.0 - 40.0 - 200.0]
+
+
 def test_a_longer_curve_than_the_pool_and_more_holders_than_nodes() -> None:
     wide = Demand(training="t", owner="me", max_nodes=64, curve=tuple((n, float(n)) for n in range(1, 65)))
     assert counts([wide], [10], 3, 120.0) == (3,)
