@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -156,9 +157,16 @@ def _fault_in_paths(spec: TrainingSpec) -> str | None:
         return f"training.script: {spec.script}: no such file"
     if not Path(spec.folder).is_dir():
         return f"training.folder: {spec.folder}: no such folder"
-    if not os.access(spec.folder, os.W_OK | os.X_OK):
-        return f"training.folder: {spec.folder}: not writable"
-    return None
+    return _fault_in_writing(spec.folder)
+
+
+def _fault_in_writing(folder: str) -> str | None:
+    """Tried, not asked: permissions alone do not tell of read-only file systems or quotas."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return f"training.folder: {folder}: not writable: {error.strerror}"
 
 
 def _beside(path: Path, name: str) -> str:

@@ -41,12 +41,12 @@ def run(group: click.Group, arguments: Sequence[str] | None = None) -> int:
     try:
         result = group.main(args=arguments, standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except click.UsageError as error:
-        return _complain(error.format_message(), 2)
+    except click.ClickException as error:
+        return _complain(error.format_message(), error.exit_code)
     except InputError as error:
         return _complain(str(error), 2)
-    except (Failed, click.ClickException) as error:
-        return _complain(error.format_message() if isinstance(error, click.ClickException) else str(error), 1)
+    except Failed as error:
+        return _complain(str(error), 1)
     except (click.Abort, KeyboardInterrupt):
         return 130
 
