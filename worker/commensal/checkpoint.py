@@ -17,6 +17,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -119,6 +120,9 @@ def write_slice(taken: Snapshot, rank: int, size: int, generation: Generation, f
         )
         write_whole(home / f"{stem}.json", _writer(msgspec.json.encode(record)))
     except OSError as error:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+            home.rmdir()
         raise SaveError(f"step {taken.step} could not be saved in {home}: {error}") from error
     return record
 
@@ -161,11 +165,11 @@ def find(folder: Path, step: int) -> Found:
 
 def load(found: Found) -> tuple[bytes, list[torch.Tensor]]:
     """The state: what Replica.load takes. Raises CheckpointError when the slices do not make it up."""
-    header = (found.records[0].header or "").encode()
     try:
+        header = (found.records[0].header or "").encode()
         tensors = blank(header)
         filled = sum(slices.read(found.path / record.file, record.pieces, tensors) for record in found.records)
-    except (OSError, SafetensorError, StateError, ValueError, IndexError) as error:
+    except (OSError, SafetensorError, StateError, ValueError, LookupError) as error:
         raise CheckpointError(f"{found.path}: {error}") from error
     if filled != sum(tensor.numel() for tensor in tensors):
         raise CheckpointError(f"{found.path}: the slices hold {filled} elements of {sum(tensor.numel() for tensor in tensors)}")
@@ -194,6 +198,8 @@ def _verify(home: Path) -> Found:
         records = tuple(_verify_record(home, name, digest) for name, digest in manifest.records)
     except (OSError, msgspec.DecodeError) as error:
         raise CheckpointError(f"{home}: {error}") from error
+    if not records or {manifest.step} != {record.step for record in records} or home != _home(home.parent.parent, manifest.step):
+        raise CheckpointError(f"{home}: the manifest belongs to step {manifest.step} and names {len(records)} records")
     return Found(path=home, manifest=manifest, records=records)
 
 

@@ -45,6 +45,7 @@ class TrainingReplica:
         scheduler = self._update.scheduler
         return flatten(
             {
+                "kinds": self._kinds(),
                 "model": self._model.state_dict(),
                 "optimizer": self._update.optimizer.state_dict(),
                 "scheduler": None if scheduler is None else scheduler.state_dict(),
@@ -52,6 +53,9 @@ class TrainingReplica:
                 "position": msgspec.to_builtins(self.position),
             }
         )
+
+    def _kinds(self) -> list[str]:
+        return [type(part).__name__ for part in (self._model, self._update.optimizer, self._update.scheduler)]
 
     def blank(self, header: bytes) -> Sequence[torch.Tensor]:
         """Empty tensors as the header describes them."""
@@ -66,13 +70,13 @@ class TrainingReplica:
                 f"the state belongs to seed {position.seed} and {position.length} samples, "
                 f"this training has seed {self.position.seed} and {self.position.length}"
             )
+        if tree["kinds"] != self._kinds():
+            raise StateError(f"the state was written by {tree['kinds']}, this training has {self._kinds()}")
         try:
             self._model.load_state_dict(tree["model"])
             self._update.optimizer.load_state_dict(_cloned(tree["optimizer"]))
         except (RuntimeError, ValueError) as error:
             raise StateError(f"the state belongs to another model or optimizer: {error}") from error
-        if (self._update.scheduler is None) != (tree["scheduler"] is None):
-            raise StateError("the state was written with a scheduler and this training has none, or the other way round")
         if self._update.scheduler is not None:
             self._update.scheduler.load_state_dict(tree["scheduler"])
         if tree["scaler"] and self._update.scaler.is_enabled():

@@ -61,6 +61,7 @@ class Stepper:
         self._words.control[words.LOSS] += loss.detach() * weight
         count = torch.tensor(words.checksum(indices), device=self._words.control.device)
         self._words.control[words.SAMPLES : words.LOSS] += count
+        self._words.control[words.SUM : words.LOSS].remainder_(words.PRIME)
         self._gradients.backward(self._update.scaled(loss * weight), self._words.reduce if last else None)
         self.statistics.add(len(indices))
 
@@ -79,9 +80,8 @@ class Stepper:
         self._apply(sums)
 
     def drop(self) -> None:
-        """The step in flight is lost: keep nothing of it."""
+        """The step in flight is lost: nothing of it was applied, and :meth:`begin` clears its sums."""
         self.statistics.restore()
-        self._words.clear()
 
     def _apply(self, sums: list[float]) -> None:
         step, before = self._step, self._replica.position
@@ -95,5 +95,3 @@ class Stepper:
         hold, stop, save = sums[words.HOLD], sums[words.STOP], sums[words.SAVE]
         if self._ring.closed(self._replica, hold, stop, save):
             self._ring.save(snapshot(self._replica))
-        self.statistics.remember()
-        self._words.clear()

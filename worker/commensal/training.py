@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -129,7 +129,8 @@ class Training:
         """
         if self._running and not self._settling.telling:
             self._ring.settle(self._replica)
-        with self._stepper.statistics.at_start(), evaluating(self._model), self._autocast():
+        buffers = nullcontext() if self._shard is None else self._stepper.statistics.at_start()
+        with buffers, evaluating(self._model), self._autocast():
             result = function(self._model)
         values = figures(result)
         if values is not None:
