@@ -38,6 +38,11 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         """Where the embedded cluster listens."""
         return self.folder / "cluster.sock"
 
+    @property
+    def daemon_socket(self) -> Path:
+        """Where the daemon listens."""
+        return self.folder / "commensald.sock"
+
     def log(self, name: str) -> Path:
         """The event log of cluster, daemon or demo."""
         return self.folder / f"{name}.events.jsonl"
@@ -65,7 +70,6 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 def write(scenario: Scenario) -> None:
     """Write the configuration and the training files. Raises OSError when the folder cannot be written."""
-    (scenario.folder / "pilots").mkdir(mode=0o700)
     _write_toml(scenario.config, _config(scenario))
     for name, script in TRAININGS.items():
         (scenario.folder / "trainings" / name).mkdir(parents=True)
@@ -76,7 +80,7 @@ def _config(scenario: Scenario) -> dict[str, Mapping[str, object]]:
     return {
         "daemon": {
             "state": str(scenario.folder / "state"),
-            "socket": str(scenario.folder / "commensald.sock"),
+            "socket": str(scenario.daemon_socket),
             "bind": "127.0.0.1",
             "events": str(scenario.log("daemon")),
             "poll_seconds": 0.25,

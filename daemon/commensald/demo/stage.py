@@ -14,13 +14,17 @@ from typing import Self
 
 import psutil
 
+from commensald import requests
+from commensald.cli.ask import ask
+from commensald.cli.lazy import Failed
+from commensald.cli.trainings import submit_training
 from commensald.demo.scenario import TRAININGS, Scenario
 from commensald.schedulers import SchedulerError
 from commensald.schedulers.local.client import LocalScheduler
 
-DAEMON = (sys.executable, "-m", "commensald.cli.daemon")
-CLIENT = (sys.executable, "-m", "commensald.cli.commensal")
+DAEMON = (sys.executable, "-c", "from commensald.cli.daemon import main; main()")
 READY_SECONDS = 15.0
+POLL_SECONDS = 0.1
 DRAIN_SECONDS = 20.0
 EXIT_SECONDS = 15.0
 
@@ -49,7 +53,7 @@ class Stage:
             self._start("daemon", [*DAEMON, "--config", str(self._scenario.config)])
             self._await_daemon()
             for name in TRAININGS:
-                self._client("submit", str(self._scenario.training_file(name)))
+                submit_training(self._scenario.training_file(name), self._scenario.daemon_socket)
         except BaseException:
             self.close()
             raise
@@ -73,8 +77,13 @@ class Stage:
                 raise StageError(str(error)) from error
 
     def drain(self) -> None:
-        """Save all trainings and give the nodes back. Raises StageError when the daemon does not answer in time."""
-        self._client("drain", seconds=DRAIN_SECONDS)
+        """Save all trainings and give all nodes back. Raises StageError when that takes too long."""
+        self._ask(requests.Drain())
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while self._pilots() > 0:
+            if time.monotonic() > deadline:
+                raise StageError(f"the trainings were not saved and away within {DRAIN_SECONDS:g} s", self._tail("daemon"))
+            time.sleep(POLL_SECONDS)
 
     def close(self) -> None:
         """End the daemon, then the cluster with its jobs, then whatever is still there."""
@@ -104,19 +113,22 @@ class Stage:
         while True:
             self.check()
             try:
-                return self._client("status", "--json")
+                self._ask(requests.Ping())
+                return
             except StageError:
                 if time.monotonic() > deadline:
                     raise
+            time.sleep(POLL_SECONDS)
 
-    def _client(self, *words: str, seconds: float = READY_SECONDS) -> None:
-        argv = [*CLIENT, "--config", str(self._scenario.config), *words]
+    def _pilots(self) -> int:
+        status = self._ask(requests.Status()).status
+        return len(status.pilots) if status is not None else 0
+
+    def _ask(self, request: requests.Any) -> requests.Done:
         try:
-            subprocess.run(argv, check=True, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
-        except subprocess.CalledProcessError as error:
-            raise StageError(f"commensal {words[0]} failed", str(error.stderr).strip()) from error
-        except subprocess.TimeoutExpired as error:
-            raise StageError(f"commensal {words[0]} did not end within {seconds:g} s", self._tail("daemon")) from error
+            return ask(self._scenario.daemon_socket, request)
+        except Failed as error:
+            raise StageError(str(error), self._tail("daemon")) from error
 
     def _terminate(self, process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGTERM)
