@@ -5,15 +5,13 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType, UnionType
-from typing import TypeAlias
+from types import TracebackType
 
 from commensal.ring.buffers import Memory
 from commensal.ring.client import Sidecar
 from commensal.ring.commands import Broadcast, Done, Event, Exit, Failed, Form, Formed, GivePort, Gone, OpenedPort, Reduce
 
 LIMIT_SECONDS = 30.0
-Breaking: TypeAlias = type[Event] | UnionType
 
 
 class Broken(Exception):
@@ -69,7 +67,7 @@ class Wiring:
         """Let all leave cleanly, and wait for it."""
         for sidecar in self.sidecars:
             sidecar.send(Exit())
-        self.until(lambda: all(self.seen(rank, Gone) for rank in self.ranks), breaking=Failed)
+        self.until(lambda: all(self.seen(rank, Gone) for rank in self.ranks), breaking=(Failed,))
 
     def wait(self, tag: int) -> None:
         """Until all are done with ``tag``."""
@@ -94,7 +92,9 @@ class Wiring:
                 if isinstance(event, OpenedPort):
                     self.sidecars[event.to_rank].send(GivePort(key=event.key, port=event.port))
 
-    def until(self, true: Callable[[], bool], limit_seconds: float = LIMIT_SECONDS, breaking: Breaking = Failed | Gone) -> None:
+    def until(
+        self, true: Callable[[], bool], limit_seconds: float = LIMIT_SECONDS, breaking: tuple[type[Event], ...] = (Failed, Gone)
+    ) -> None:
         """Pump until ``true()``. Raises Broken on a ``breaking`` event, TimeoutError at the limit."""
         end = time.monotonic() + limit_seconds
         while not true():

@@ -82,7 +82,7 @@ def rooms() -> Iterator[tuple[str, int]]:
     if address_space != resource.RLIM_INFINITY:
         yield "RLIMIT_AS", address_space - psutil.Process().memory_info().vms
     for folder in group_folders(Path("/proc/self/cgroup").read_text(), _CGROUPS):
-        yield from _group_room(folder)
+        yield from group_room(folder)
 
 
 def group_folders(text: str, root: Path) -> list[Path]:
@@ -98,7 +98,7 @@ def group_folders(text: str, root: Path) -> list[Path]:
     return folders
 
 
-def _group_room(folder: Path) -> Iterator[tuple[str, int]]:
+def group_room(folder: Path) -> Iterator[tuple[str, int]]:
     """What one control group leaves; file pages not in use are not counted as used."""
     for limit_name, usage_name in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
         try:
