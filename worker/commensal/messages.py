@@ -111,13 +111,15 @@ class Warm(Message, frozen=True, kw_only=True):
 
 
 class Beat(Message, frozen=True, kw_only=True):
-    """Every 0.25 s. ``entered``: it waits inside the reduction of step ``closed + 1``; ``closed_ago`` ages its last closed step."""
+    """Every 0.25 s. ``entered``: it waits for the sidecar; ``moved`` counts pieces of state that have passed in this generation."""
 
     member: str
     generation: Generation | None = None
     closed: int | None = None
     closed_ago: float | None = None
+    """Age of the last closed step."""
     entered: bool = False
+    moved: int = 0
     speed: float | None = None
     deadline: float | None = None
 
@@ -259,7 +261,7 @@ class Commit(Message, frozen=True, kw_only=True):
 
 
 class Withdraw(Message, frozen=True, kw_only=True):
-    """The proposal is off: kill its forming sidecar, step on in the present ring, then answer Withdrawn (probe: look first who is reachable)."""
+    """The proposal is off: kill its forming sidecar, step on in the present ring, answer Withdrawn (``probe``: of whom is reachable)."""
 
     generation: Generation
     reason: str
@@ -294,8 +296,6 @@ class Stop(Message, frozen=True, kw_only=True):
 
 class Save(Message, frozen=True, kw_only=True):
     """Save after the step whose save word equals the member count."""
-
-    number: int
 
 
 class Ask(Message, frozen=True, kw_only=True):
