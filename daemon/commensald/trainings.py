@@ -12,6 +12,8 @@ import msgspec
 
 from commensald.strict import InputError, convert, read_toml
 
+CHECKPOINTS = "checkpoints/step-*/manifest.json"
+"""Complete checkpoints in a training's folder (commensal/checkpoint.py)."""
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -128,6 +130,17 @@ def check(spec: TrainingSpec, where: str) -> None:
             raise InputError(f"{where}: {fault}")
 
 
+def unused(spec: TrainingSpec) -> tuple[str, ...]:
+    """Keys that were given and that nothing looks at yet: whoever wrote them must be told."""
+    sections = {"pilot": (spec.pilot, Needs()), "goal": (spec.goal, Goal())}
+    return tuple(
+        f"{section}.{key}"
+        for section, (given, default) in sections.items()
+        for key in given.__struct_fields__
+        if getattr(given, key) != getattr(default, key)
+    )
+
+
 def _fault_in_numbers(spec: TrainingSpec) -> str | None:
     if not _NAME.fullmatch(spec.name) or spec.name.startswith((".", "-")):
         return f"training.name: {spec.name!r}: expected 1 to 64 letters, digits, '.', '_' or '-', not starting with '.' or '-'"
@@ -157,6 +170,8 @@ def _fault_in_paths(spec: TrainingSpec) -> str | None:
         return f"training.script: {spec.script}: no such file"
     if not Path(spec.folder).is_dir():
         return f"training.folder: {spec.folder}: no such folder"
+    if not spec.resume and any(Path(spec.folder).glob(CHECKPOINTS)):
+        return f"training.resume: false, but {spec.folder} holds checkpoints: give another folder, or resume = true to go on from them"
     return _fault_in_writing(spec.folder)
 
 

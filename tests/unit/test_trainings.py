@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from commensald.strict import InputError
-from commensald.trainings import TrainingSpec, load_training
+from commensald.trainings import TrainingSpec, load_training, unused
 
 ROOT = Path(__file__).parents[2]
 LEAST = '[training]\nname = "digits"\nscript = "train.py"\nfolder = "out"\n'
@@ -78,3 +78,19 @@ def test_a_bad_name_is_refused(folder: Path, name: str) -> None:
 def test_a_folder_that_cannot_be_written_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"training\.folder: /proc/self/fdinfo: not writable: "):
         read(folder, LEAST.replace('"out"', '"/proc/self/fdinfo"'))
+
+
+def test_a_fresh_start_is_refused_where_checkpoints_are(folder: Path) -> None:
+    fresh = LEAST + "resume = false\n"
+    assert not read(folder, fresh).resume
+    step = folder / "out" / "checkpoints" / "step-000000000007"
+    step.mkdir(parents=True)
+    assert not read(folder, fresh).resume
+    (step / "manifest.json").write_text("{}")
+    with pytest.raises(InputError, match=r"training\.resume: false, but .* holds checkpoints"):
+        read(folder, fresh)
+
+
+def test_keys_that_nothing_looks_at_are_named(folder: Path) -> None:
+    assert unused(read(folder, LEAST)) == ()
+    assert unused(read(folder, LEAST + "[pilot]\ncpus = 4\n[goal]\nloss = 0.1\n")) == ("pilot.cpus", "goal.loss")

@@ -12,13 +12,15 @@ from commensald import requests
 from commensald.cli.ask import ask
 from commensald.cli.tables import duration, json_option, number, print_json, print_table
 from commensald.keys import public_key
-from commensald.trainings import load_training
+from commensald.trainings import load_training, unused
 
 
 def submit_training(path: Path, socket: Path) -> str:
     """Check a training file, make the training's key pair, hand it to the daemon; gives its name. Raises InputError, Failed."""
     spec = load_training(path, owner=pwd.getpwuid(os.getuid()).pw_name)
     ask(socket, requests.Submit(spec=spec, public_key=public_key(Path(spec.folder))))
+    for key in unused(spec):
+        click.echo(f"note: {path}: {key} is not looked at yet", err=True)
     return spec.name
 
 
