@@ -57,7 +57,7 @@ def demo(
         try:
             events = perform(chosen)
         except StageError as error:
-            raise click.ClickException(str(error)) from error
+            raise _failure(error) from error
     summary = summarise(events)
     _keep(summary, events, json_path, events_path)
     _plot(events, plot_path or Path("commensal-demo.png"))
@@ -121,6 +121,14 @@ def _workplace(folder: Path | None) -> Iterator[Path]:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _failure(error: StageError) -> click.ClickException:
+    """What a process refused is wrong use of the demo, in its own last words; anything else is shown with its last lines."""
+    if error.refused:
+        return click.UsageError((error.text.splitlines() or [str(error)])[-1].removeprefix("error: "))
+    click.echo(error.text, err=True)
+    return click.ClickException(str(error))
 
 
 def _check_writable(path: Path | None) -> None:

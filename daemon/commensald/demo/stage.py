@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -27,14 +28,16 @@ READY_SECONDS = 15.0
 POLL_SECONDS = 0.1
 DRAIN_SECONDS = 20.0
 EXIT_SECONDS = 15.0
+WRONG_USE = 2
 
 
 class StageError(Exception):
-    """A process of the demo ended or did not answer; ``text`` is the end of what it printed."""
+    """A process of the demo ended or did not answer; ``text`` is the end of what it printed, ``refused`` when it was given nonsense."""
 
-    def __init__(self, message: str, text: str = "") -> None:
-        super().__init__(f"{message}\n{text}" if text else message)
+    def __init__(self, message: str, text: str = "", *, refused: bool = False) -> None:
+        super().__init__(message)
         self.text = text
+        self.refused = refused
 
 
 class Stage:
@@ -49,9 +52,9 @@ class Stage:
     def __enter__(self) -> Self:
         try:
             self._start("cluster", [*DAEMON, *self._scenario.cluster_arguments()])
-            self._await_cluster()
+            self._await("cluster", lambda: asyncio.run(self._cluster.snapshot()))
             self._start("daemon", [*DAEMON, "--config", str(self._scenario.config)])
-            self._await_daemon()
+            self._await("daemon", lambda: self._ask(requests.Ping()))
             for name in TRAININGS:
                 submit_training(self._scenario.training_file(name), self._scenario.daemon_socket)
         except BaseException:
@@ -66,7 +69,8 @@ class Stage:
         """Raises StageError when a process has ended by itself."""
         for name, process in self._processes.items():
             if process.poll() is not None:
-                raise StageError(f"the {name} ended with {process.returncode}", self._tail(name))
+                refused = process.returncode == WRONG_USE
+                raise StageError(f"the {name} ended with {process.returncode}", self._tail(name), refused=refused)
 
     def kill(self, job: str) -> None:
         """SIGKILL every process of a job without notice; a job that has just ended is no error."""
@@ -102,22 +106,17 @@ class Stage:
                 argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
 
-    def _await_cluster(self) -> None:
-        try:
-            asyncio.run(self._cluster.wait_ready(READY_SECONDS))
-        except SchedulerError as error:
-            raise StageError(str(error), self._tail("cluster")) from error
-
-    def _await_daemon(self) -> None:
+    def _await(self, name: str, answers: Callable[[], object]) -> None:
+        """Wait until the process ``name`` answers. Raises StageError when it ends or stays silent."""
         deadline = time.monotonic() + READY_SECONDS
         while True:
             self.check()
             try:
-                self._ask(requests.Ping())
+                answers()
                 return
-            except StageError:
+            except (StageError, SchedulerError) as error:
                 if time.monotonic() > deadline:
-                    raise
+                    raise StageError(f"the {name} does not answer: {error}", self._tail(name)) from error
             time.sleep(POLL_SECONDS)
 
     def _pilots(self) -> int:
