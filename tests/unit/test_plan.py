@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from commensald.cluster import Facts, Job, JobState, Node, NodeState, Reservation, Snapshot
 from commensald.forecast import make_forecast
+from commensald.forecast.claims import holders
 from commensald.forecast.windows import Window
 
 NOW = 1_000_000.0
@@ -76,6 +77,13 @@ def test_a_job_that_waits_for_a_pilot_to_leave_claims_its_nodes_now() -> None:
     pilot = running("9", "n1", 3600, owner=OWNER, comment="commensal:p1", preempted_at=NOW - 5)
     snapshot = cluster(3, pilot, pending("2", 2, 300, start=NOW - 5, planned_nodes=("n1", "n2")))
     assert closes(snapshot) == {"n2": (0, "2"), "n3": (None, None)}
+
+
+@pytest.mark.parametrize("change", [{"preempted_at": NOW - 5}, {"state": JobState.COMPLETING}])
+def test_the_node_of_a_leaving_pilot_is_neither_ours_nor_open(change: dict[str, object]) -> None:
+    pilot = running("9", "n1", 3600, owner=OWNER, comment="commensal:p1", **change)
+    seen = holders(cluster(2, pilot), OWNER, NOW)
+    assert (seen.held, seen.open, seen.free_from["n1"]) == (frozenset(), {"n2"}, NOW + 30)
 
 
 def test_held_jobs_claim_nothing() -> None:

@@ -47,7 +47,7 @@ def _window(node: Node, present: Holders, claim: Claim | None, model: Survival, 
         closes=None if claim is None else claim.start,
         reason=f"{why}; {model.source}",
         claimed_by=None if claim is None else claim.by,
-        survival=model.curve(age),
+        survival=model.curve(age, len(present.open)),
         held=node.name in present.held,
     )
 

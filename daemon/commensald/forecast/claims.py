@@ -42,14 +42,13 @@ def holders(snapshot: Snapshot, owner: str, now: float) -> Holders:
     free_from = {node.name: now if node.state is NodeState.IDLE and "COMPLETING" not in node.flags else math.inf for node in snapshot.nodes}
     pilots, primary = _split(snapshot.jobs, owner)
     leaving = frozenset(name for job in pilots if _leaving(job) for name in job.nodes)
-    held = frozenset(name for job in pilots for name in job.nodes) - leaving
+    taken = leaving.union(*(job.nodes for job in primary))
+    held = frozenset(name for job in pilots for name in job.nodes) - taken
     ends = dict.fromkeys(held, now)
     ends |= {name: now + max(snapshot.facts.grace_seconds, 1.0) for name in leaving}
     for job in primary:
         ends |= {name: max(ends.get(name, now), _end(job, now)) for name in job.nodes}
-    taken = leaving.union(*(job.nodes for job in primary))
     completing = {node.name: now + OVERRUN_SECONDS for node in snapshot.nodes if "COMPLETING" in node.flags}
-    held -= taken
     return Holders(
         at=now,
         free_from=free_from | completing | {name: end for name, end in ends.items() if name in free_from},
