@@ -94,6 +94,18 @@ def test_warmup_is_charged_to_new_nodes_at_their_share_of_the_new_rate() -> None
     assert list(value(cold, 2, 4, 100.0)) == [-40.0, 960.0, 2000.0, 3000.0 - 40.0 - 100.0, 4000.0 - 40.0 - 200.0]
 
 
+@given(st.lists(st.integers(0, 8), min_size=2, max_size=4), st.floats(0.01, 100.0))
+def test_rounding_moves_no_node(held: list[int], rate: float) -> None:
+    """On straight lines every split is worth the same but for rounding."""
+    alike = [Demand(training=f"t{index}", owner="me", max_nodes=40, curve=((40, 40 * rate),)) for index in range(len(held))]
+    assert counts(alike, held, sum(held), 120.0) == tuple(held)
+
+
+def test_a_training_below_its_minimum_has_no_rate_to_lose() -> None:
+    short = Demand(training="t", owner="me", min_nodes=3, max_nodes=4, curve=((4, 4.0),), stall_seconds=50.0)
+    assert list(value(short, 2, 4, 10.0)) == [0.0, -float("inf"), -float("inf"), 30.0, 40.0]
+
+
 def test_a_longer_curve_than_the_pool_and_more_holders_than_nodes() -> None:
     wide = Demand(training="t", owner="me", max_nodes=64, curve=tuple((n, float(n)) for n in range(1, 65)))
     assert counts([wide], [10], 3, 120.0) == (3,)

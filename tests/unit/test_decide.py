@@ -1,0 +1,122 @@
+"""decide() on clusters small enough to say what is right."""
+
+from __future__ import annotations
+
+from commensald.cluster import PILOT_TAG, Facts, Job, JobState, Node, NodeState, Snapshot
+from commensald.decide import Decision, Demand, Pilot, Policy, decide
+from commensald.forecast import Forecast
+from commensald.forecast.windows import Window
+
+NOW = 1_000_000.0
+LINEAR = tuple((nodes, 10.0 * nodes) for nodes in range(1, 9))
+
+
+def look(*nodes: Node, jobs: tuple[Job, ...] = ()) -> Snapshot:
+    return Snapshot(taken=NOW, nodes=nodes, jobs=jobs, reservations=(), facts=Facts(product="hand", version="1"))
+
+
+def idle(*names: str) -> tuple[Node, ...]:
+    return tuple(Node(name=name, state=NodeState.IDLE) for name in names)
+
+
+def busy(name: str, *flags: str) -> Node:
+    return Node(name=name, state=NodeState.ALLOCATED, flags=frozenset(flags))
+
+
+def holes(*names: str, held: str = "", **closes: float) -> Forecast:
+    """Windows open now; ``closes`` are seconds from now."""
+    windows = (
+        Window(node=name, opens=NOW, closes=NOW + closes[name] if name in closes else None, reason="by hand", held=name in held.split())
+        for name in names
+    )
+    return Forecast(windows=tuple(windows), made=NOW)
+
+
+def demand(name: str = "t", **more: object) -> Demand:
+    fields = {"owner": "me", "max_nodes": 8, "curve": LINEAR, **more}
+    return Demand(training=name, **fields)  # type: ignore[arg-type]
+
+
+def pilot(node: str, *, running: bool = True, owner: str = "me") -> Pilot:
+    return Pilot(uuid=f"p-{node}", owner=owner, node=node, running=running)
+
+
+def run(snapshot: Snapshot, forecast: Forecast, demands: list[Demand], pilots: list[Pilot], **policy: int) -> Decision:
+    return decide(snapshot, forecast, demands, pilots, NOW, Policy(**policy))
+
+
+def test_every_useful_hole_gets_a_pilot_the_longest_first_up_to_the_cap() -> None:
+    cluster, forecast = look(*idle("n1", "n2", "n3", "n4")), holes("n1", "n2", "n3", "n4", n1=60.0, n2=900.0, n3=5.0)
+    decision = run(cluster, forecast, [demand()], [])
+    assert [(each.node, each.time_limit) for each in decision.submit] == [("n4", None), ("n2", 898.0), ("n1", 58.0)]
+    assert [each.node for each in run(cluster, forecast, [demand()], [], max_pilots=2).submit] == ["n4", "n2"]
+
+
+def test_no_pilot_is_asked_for_that_the_allocator_would_not_use() -> None:
+    flat = demand(curve=((1, 10.0), (2, 20.0)))
+    assert len(run(look(*idle("n1", "n2", "n3", "n4")), holes("n1", "n2", "n3", "n4"), [flat], []).submit) == 2
+
+
+def test_a_training_that_needs_three_nodes_asks_for_three_or_none() -> None:
+    three = demand(min_nodes=3)
+    assert run(look(*idle("n1", "n2")), holes("n1", "n2"), [three], []).submit == ()
+    assert len(run(look(*idle("n1", "n2", "n3")), holes("n1", "n2", "n3"), [three], []).submit) == 3
+    coming = [pilot("n1", running=False), pilot("n2")]
+    decision = run(look(*idle("n1"), busy("n2"), *idle("n3")), holes("n1", "n2", "n3", held="n2"), [three], coming)
+    assert [each.node for each in decision.submit] == ["n3"]
+    assert decision.nodes == {"t": frozenset()}
+
+
+def test_a_pending_pilot_that_no_longer_fits_its_hole_is_taken_back() -> None:
+    queued = Job(id="7", name="", owner="me", state=JobState.PENDING, node_count=1, time_limit=300.0, comment=f"{PILOT_TAG}p-n1")
+    cluster, waiting = look(*idle("n1"), jobs=(queued,)), [pilot("n1", running=False)]
+    assert run(cluster, holes("n1", n1=301.0), [demand()], waiting).cancel == ()
+    shrunk = run(cluster, holes("n1", n1=299.0), [demand()], waiting)
+    assert (shrunk.cancel, shrunk.submit) == (("p-n1",), ())
+    assert run(look(busy("n1"), jobs=(queued,)), holes(), [demand()], waiting).cancel == ("p-n1",)
+
+
+def test_a_draining_node_is_left_first_and_then_its_pilot_goes() -> None:
+    cluster = look(busy("n1", "DRAIN"), busy("n2"))
+    pilots = [pilot("n1"), pilot("n2")]
+    leaving = run(cluster, holes("n2", held="n2"), [demand(nodes=frozenset({"n1", "n2"}))], pilots)
+    assert (leaving.nodes, leaving.cancel) == ({"t": {"n2"}}, ())
+    assert run(cluster, holes("n2", held="n2"), [demand(nodes=frozenset({"n2"}))], pilots).cancel == ("p-n1",)
+
+
+def test_a_window_that_has_closed_does_not_end_a_pilot_that_runs() -> None:
+    decision = run(look(busy("n1")), holes("n1", held="n1", n1=0.0), [demand(nodes=frozenset({"n1"}))], [pilot("n1")])
+    assert (decision.nodes, decision.cancel) == ({"t": {"n1"}}, ())
+
+
+def test_pilots_beyond_what_all_trainings_can_hold_go_the_soonest_taken_first() -> None:
+    cluster, forecast = look(busy("n1"), busy("n2"), busy("n3")), holes("n1", "n2", "n3", held="n1 n2 n3", n2=20.0)
+    decision = run(cluster, forecast, [demand(max_nodes=2, nodes=frozenset({"n1"}))], [pilot("n1"), pilot("n2"), pilot("n3")])
+    assert decision.cancel == ("p-n2",)
+    assert decision.nodes == {"t": {"n1", "n3"}}
+
+
+def test_a_paused_training_keeps_its_pilots_until_its_members_have_left() -> None:
+    cluster, forecast = look(busy("n1"), busy("n2")), holes("n1", "n2", held="n1 n2")
+    paused = demand(active=False, nodes=frozenset({"n1"}))
+    decision = run(cluster, forecast, [paused], [pilot("n1"), pilot("n2")])
+    assert (decision.nodes, decision.cancel) == ({"t": frozenset()}, ("p-n2",))
+
+
+def test_an_owners_pilots_serve_only_that_owner() -> None:
+    cluster, forecast = look(busy("n1"), *idle("n2")), holes("n1", "n2", held="n1")
+    decision = run(cluster, forecast, [demand("a", owner="ann"), demand("b", owner="bob")], [pilot("n1", owner="bob")])
+    assert decision.nodes == {"a": frozenset(), "b": {"n1"}}
+    assert [(each.owner, each.node) for each in decision.submit] == [("ann", "n2")]
+
+
+def test_equal_trainings_share_equally_when_returns_diminish() -> None:
+    names = tuple(f"n{index}" for index in range(6))
+    root = tuple((nodes, nodes**0.5) for nodes in range(1, 9))
+    decision = run(
+        look(*(busy(name) for name in names)),
+        holes(*names, held=" ".join(names)),
+        [demand("a", curve=root), demand("b", curve=root)],
+        [pilot(name) for name in names],
+    )
+    assert [len(nodes) for nodes in decision.nodes.values()] == [3, 3]
