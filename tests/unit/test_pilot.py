@@ -182,3 +182,14 @@ def test_a_requeued_pilot_ends_at_once(tmp_path: Path) -> None:
 def test_starts_without_torch_or_mpi() -> None:
     code = "import sys, commensal.pilot; print([name for name in ('torch', 'mpi4py', 'numpy', 'asyncio') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True).stdout.strip() == "[]"
+
+
+def test_a_child_that_the_signal_missed_is_told(router: Router, launcher: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    router.wait(PilotHello)
+    router.send(assignment(tmp_path, "import time; open('up', 'w').write('1'); time.sleep(60)"))
+    wait_for(tmp_path / "up")
+    launcher.send_signal(signal.SIGTERM)
+    done = router.wait(PilotDone)
+    assert isinstance(done, PilotDone)
+    assert done.returncode == -signal.SIGTERM
+    assert launcher.wait(timeout=5) == 0

@@ -62,6 +62,8 @@ class Launcher:
     def _over(self, now: float) -> bool:
         if self.asked_to_leave and self._leave_by is None:
             self._leave_by = now + self._grace
+            if self._child is not None:
+                self._child.terminate()  # it may have been born after the signal
         if self._child is None:
             return self.asked_to_leave or now - self._line.heard > ORPHAN_SECONDS
         return self._leave_by is not None and now > self._leave_by
@@ -81,8 +83,6 @@ class Launcher:
     def _obey(self, message: Message) -> None:
         if isinstance(message, Dismiss):
             self.asked_to_leave = True
-            if self._child is not None:
-                self._child.terminate()
         elif isinstance(message, Assignment) and self._child is None and not self.asked_to_leave:
             self._start(message)
 
