@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import tempfile
@@ -29,7 +30,9 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False, writable=True)
 @click.command()
 @click.option("--json", "json_path", type=OUTPUT, help="Write the summary to this file.")
 @click.option("--events", "events_path", type=OUTPUT, help="Write all events to this file, one JSON line each.")
-@click.option("--plot", "plot_path", type=OUTPUT, help="Write the timeline (PNG) to this file.")
+@click.option(
+    "--plot", "plot_path", type=OUTPUT, default=Path("commensal-demo.png"), show_default=True, help="Write the timeline (PNG) to this file."
+)
 @click.option(
     "--trace", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Primary jobs from a Standard Workload Format file."
 )
@@ -41,7 +44,7 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False, writable=True)
 def demo(
     json_path: Path | None,
     events_path: Path | None,
-    plot_path: Path | None,
+    plot_path: Path,
     trace: Path | None,
     speedup: float,
     nodes: int,
@@ -60,7 +63,7 @@ def demo(
             raise _failure(error) from error
     summary = summarise(events)
     _keep(summary, events, json_path, events_path)
-    _plot(events, plot_path or Path("commensal-demo.png"))
+    _plot(events, plot_path)
     Console().print(report.table(summary))
 
 
@@ -132,8 +135,12 @@ def _failure(error: StageError) -> click.ClickException:
 
 
 def _check_writable(path: Path | None) -> None:
-    if path is not None and not path.absolute().parent.is_dir():
-        raise click.UsageError(f"{path}: no such folder: {path.absolute().parent}")
+    """A figure that cannot be written is better known before two minutes have passed."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise click.UsageError(f"{path}: {'not writable' if folder.is_dir() else 'no such folder'}: {folder}")
 
 
 def _keep(summary: Summary, events: Sequence[Event], json_path: Path | None, events_path: Path | None) -> None:
