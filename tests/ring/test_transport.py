@@ -97,6 +97,15 @@ def test_crossover_is_measured_and_agreed() -> None:
         assert (1 << 12) <= (words.pop() or 0) <= (1 << 19)
 
 
+@pytest.mark.parametrize("crossover", [0, 1 << 62])
+def test_both_ways_of_reducing(crossover: int) -> None:
+    """Our own ring and MPI_Allreduce, each for every size, down to fewer words than members."""
+    with Wiring(mpi(3), WORDS) as wiring:
+        assert {event.crossover_words for event in wiring.form(ADDRESS, crossover)} == {crossover}
+        for tag, (low, high) in enumerate([(0, 1), (1, 3), (3, 10), (0, WORDS)]):
+            check_reduction(wiring, low, high, tag)
+
+
 def test_commands_queue_beyond_the_socket() -> None:
     """The trainer queues far more than a socket holds, reads nothing meanwhile, and is never blocked."""
     with Wiring(mpi(2), WORDS) as wiring:
@@ -215,6 +224,18 @@ def test_a_waiting_sidecar_uses_no_processor() -> None:
         time.sleep(1)
         now = [psutil.Process(sidecar.process.pid).cpu_times() for sidecar in wiring.sidecars]
         assert all(after.user + after.system - before.user - before.system <= 0.03 for before, after in zip(used, now, strict=True))
+
+
+def test_waiting_for_a_late_member_leaves_the_processor_to_others() -> None:
+    with Wiring(mpi(2)) as wiring:
+        wiring.form(ADDRESS)
+        wiring.sidecars[0].send(Reduce(tag=1, low=0, high=9))
+        used = psutil.Process(wiring.sidecars[0].process.pid).cpu_times()
+        time.sleep(1)
+        now = psutil.Process(wiring.sidecars[0].process.pid).cpu_times()
+        assert now.user + now.system - used.user - used.system <= 0.2
+        wiring.sidecars[1].send(Reduce(tag=1, low=0, high=9))
+        wiring.wait(1)
 
 
 def test_environment_is_scrubbed() -> None:

@@ -38,16 +38,16 @@ class Wiring:
         for memory in self.memories:
             memory.close()
 
-    def start_forming(self, address: str, nonces: Sequence[str] | None = None) -> None:
+    def start_forming(self, address: str, nonces: Sequence[str] | None = None, crossover: int | None = None) -> None:
         """Tell all to form; their nonces are the same unless given."""
         size = len(self.sidecars)
         for rank, sidecar in enumerate(self.sidecars):
             nonce = nonces[rank] if nonces else "nonce"
-            sidecar.send(Form(nonce=nonce, rank=rank, size=size, addresses=(address,) * size))
+            sidecar.send(Form(nonce=nonce, rank=rank, size=size, addresses=(address,) * size, crossover_words=crossover))
 
-    def form(self, address: str) -> list[Formed]:
+    def form(self, address: str, crossover: int | None = None) -> list[Formed]:
         """Form, and wait for it."""
-        self.start_forming(address)
+        self.start_forming(address, crossover=crossover)
         self.until(lambda: all(self.seen(rank, Formed) for rank in self.ranks))
         return [event for events in self.events for event in events if isinstance(event, Formed)]
 

@@ -14,6 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import IO
 
 from commensal.ring.buffers import Memory
 from commensal.ring.commands import (
@@ -64,13 +65,13 @@ class Sidecar:
         self.ready = False
         self._gone = False
         self._backlog: deque[bytes] = deque()
-        self._words_of_death = os.memfd_create("commensal-sidecar-stderr")
         settings = environment(os.environ, interface_of(address), oversubscribed)
+        self._stderr = os.fdopen(os.memfd_create("commensal-sidecar-stderr"), "w+b", buffering=0)
         self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._end.setblocking(False)
         with theirs:
             options = ["--fd", str(theirs.fileno()), "--transport", transport, *(["--oversubscribed"] if oversubscribed else [])]
-            self.process = _start(options, theirs.fileno(), settings, self._words_of_death)
+            self.process = _start(options, theirs.fileno(), settings, self._stderr)
 
     def fileno(self) -> int:
         """For select and poll: readable when :meth:`receive` has something to say."""
@@ -114,18 +115,16 @@ class Sidecar:
 
     def tail(self) -> str:
         """The last that it, or its MPI, wrote to stderr."""
-        if self._words_of_death < 0:
+        if self._stderr.closed:
             return ""
-        size = os.fstat(self._words_of_death).st_size
-        return os.pread(self._words_of_death, TAIL_BYTES, max(size - TAIL_BYTES, 0)).decode(errors="replace")
+        size = os.fstat(self._stderr.fileno()).st_size
+        return os.pread(self._stderr.fileno(), TAIL_BYTES, max(size - TAIL_BYTES, 0)).decode(errors="replace")
 
     def kill(self) -> None:
         """SIGKILL, reap, close. Never waits longer than ``REAP_SECONDS``; may be called again, also to reap later."""
         self._gone = True
         self._end.close()
-        if self._words_of_death >= 0:
-            os.close(self._words_of_death)
-            self._words_of_death = -1
+        self._stderr.close()
         if self.process.poll() is None:
             self.process.kill()
             try:
@@ -210,7 +209,7 @@ class Spares:
                         spare.kill()
 
 
-def _start(options: list[str], descriptor: int, settings: Mapping[str, str], stderr: int) -> subprocess.Popen[bytes]:
+def _start(options: list[str], descriptor: int, settings: Mapping[str, str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start with the signals of a job step blocked, which exec keeps: none can end it before it ignores them."""
     argv = [sys.executable, "-P", "-m", "commensal.ring.sidecar", *options]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)

@@ -27,12 +27,16 @@ class Attach(Packet, frozen=True, kw_only=True):
 
 
 class Form(Packet, frozen=True, kw_only=True):
-    """Become ``rank`` of ``size`` in the generation that knows ``nonce``; ``addresses`` are the members' own, in order of rank."""
+    """Become ``rank`` of ``size`` in the generation that knows ``nonce``; ``addresses`` are the members' own, in order of rank.
+
+    ``crossover_words``, where given, is used instead of being measured; the same for all members.
+    """
 
     nonce: str
     rank: int
     size: int
     addresses: tuple[str, ...]
+    crossover_words: int | None = None
 
 
 class GivePort(Packet, frozen=True, kw_only=True):
