@@ -17,15 +17,15 @@ from commensald.schedulers.local.workload import WorkloadJob
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
     """What arrives. Widths are shares of the cluster, times are seconds; durations are exponential above a floor."""
 
-    load: float = 0.6
+    load: float = 0.65
     """Node-seconds that arrive for each that the cluster has; the gap after a job follows from what it takes."""
     jitter: tuple[float, float] = (0.5, 1.5)
     """The gap is this many times what ``load`` asks for."""
-    wide_share: float = 0.35
+    wide_share: float = 0.3
     """How many of the jobs are wide."""
     narrow_width: tuple[float, float] = (0.12, 0.3)
-    wide_width: tuple[float, float] = (0.6, 1.0)
-    mean_narrow_seconds: float = 14.0
+    wide_width: tuple[float, float] = (0.5, 0.9)
+    mean_narrow_seconds: float = 20.0
     mean_wide_seconds: float = 9.0
     shortest_seconds: float = 5.0
     longest_seconds: float = 40.0

@@ -13,7 +13,7 @@ import msgspec
 
 from commensald.events import Emit
 from commensald.schedulers import PilotSpec
-from commensald.schedulers.local.jobs import JobSpec, Reason, RefusedError
+from commensald.schedulers.local.jobs import JobSpec, Reason
 from commensald.schedulers.local.processes import JobProcess, slurm_environment
 
 SWEEP_SECONDS = 0.002
@@ -51,6 +51,9 @@ class Running:
         self._nodes: dict[str, tuple[str, ...]] = {}
         self._reasons: dict[str, Reason] = {}
 
+    def __contains__(self, job: str) -> bool:
+        return job in self._processes
+
     def __bool__(self) -> bool:
         return bool(self._processes)
 
@@ -77,9 +80,9 @@ class Running:
             self._processes[job].signal(signal.SIGCONT, signal.Signals[f"SIG{name}"])
 
     def kill(self, job: str, reason: Reason) -> None:
-        """Send SIGKILL to every process of the job. Raises :class:`RefusedError` for one that does not run."""
+        """Send SIGKILL to every process of the job."""
         if job not in self._processes:
-            raise RefusedError(f"job {job} does not run")
+            return
         self._reasons[job] = reason
         self._emit("job.killed", job=job, pilot=self._payloads[job].spec.pilot, reason=reason)
         self._processes[job].signal(signal.SIGKILL)

@@ -179,7 +179,7 @@ class Server:
                 for job in request.ids:
                     self._core.cancel(job, now)
             case protocol.KillJob():
-                self._running.kill(request.id, Reason.INJECTED)
+                self._kill(request.id)
             case protocol.Reserve():
                 self._reserve(request)
             case protocol.SetNode():
@@ -188,6 +188,11 @@ class Server:
             case protocol.Shutdown():
                 self._stop.set()
         return protocol.Done()
+
+    def _kill(self, job: str) -> None:
+        if job not in self._running:
+            raise RefusedError(f"job {job} does not run")
+        self._running.kill(job, Reason.INJECTED)
 
     def _reserve(self, request: protocol.Reserve) -> None:
         reservation = request.reservation

@@ -1,4 +1,4 @@
-"""The embedded cluster with a virtual clock: primary jobs alone, as fast as the core can think."""
+"""The embedded cluster with a virtual clock: jobs that only behave like jobs, as fast as the core can think."""
 
 from __future__ import annotations
 
@@ -6,53 +6,100 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from commensald.schedulers.local.core import Core
-from commensald.schedulers.local.jobs import JobSpec, Kill, Policy, Signal, Start
+from commensald.schedulers.local.jobs import Action, JobSpec, Kill, Policy, Signal, Start
 from commensald.schedulers.local.workload import WorkloadJob
 
 
+class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job would do: end by itself after ``seconds``, or ``exit_seconds`` after a signal (``inf``: it ignores signals)."""
+
+    seconds: float = math.inf
+    exit_seconds: float = 0.0
+
+
 class VirtualCluster:
-    """Drives a core through a workload, sorted by ``at``; jobs are named by their place in it and end at the first SIGTERM."""
+    """A core and the jobs that run on it. Call ``step`` at each ``next_moment`` and at each submission or change of the core."""
 
-    def __init__(self, core: Core, jobs: Sequence[WorkloadJob]) -> None:
+    def __init__(self, core: Core) -> None:
         self.core = core
-        self._jobs = jobs
-        self._next = 0
-        self._ends: list[tuple[float, str]] = []
         self.started: dict[str, float] = {}
+        self._behaviours: dict[str, Behaviour] = {}
+        self._end_at: dict[str, float] = {}
+        self._ends: list[tuple[float, str]] = []
 
-    def run(self) -> Iterator[float]:
-        """Step from moment to moment until all jobs have ended; gives each moment, after it was acted on."""
-        while (now := self._moment()) is not None:
-            self._settle(now)
-            yield now
+    def submit(self, spec: JobSpec, behaviour: Behaviour, now: float) -> None:
+        """Queue a job. Raises :class:`RefusedError`."""
+        self.core.submit(spec, now)
+        self._behaviours[spec.id] = behaviour
 
-    def _moment(self) -> float | None:
-        moments = [self._jobs[self._next].at] if self._next < len(self._jobs) else []
-        moments += [self._ends[0][0]] if self._ends else []
-        return min(moments, default=None)
+    def next_moment(self, now: float) -> float | None:
+        """When something happens next by itself."""
+        moments = [self._ends[0][0]] if self._ends else []
+        event = self.core.next_event(now)
+        return min(moments if event is None else [*moments, event], default=None)
 
-    def _settle(self, now: float) -> None:
+    def step(self, now: float) -> list[Action]:
+        """Let happen all that is due at ``now``; gives what the core had done."""
+        self._end_due(now)
+        done = self._advance(now)
+        while self._end_due(now):
+            done += self._advance(now)
+        return done
+
+    def _advance(self, now: float) -> list[Action]:
+        actions = self.core.advance(now)
+        for action in actions:
+            self._follow(action, now)
+        return actions
+
+    def _end_due(self, now: float) -> bool:
+        """End the jobs whose time has come; tells whether there were any."""
+        ended = False
         while self._ends and self._ends[0][0] <= now:
-            self._end(heapq.heappop(self._ends)[1])
-        while self._next < len(self._jobs) and self._jobs[self._next].at <= now:
-            self.core.submit(_spec(self._jobs[self._next], str(self._next)), now)
-            self._next += 1
-        for action in self.core.advance(now):
-            if isinstance(action, Start):
-                self._start(action.job, now)
-            elif isinstance(action, Signal | Kill):
-                raise AssertionError(f"a job outlived its limit: {action}")
+            at, job = heapq.heappop(self._ends)
+            if self._end_at.get(job) == at:
+                del self._end_at[job]
+                self.core.ended(job)
+                ended = True
+        return ended
 
-    def _start(self, job: str, now: float) -> None:
-        record = self._jobs[int(job)]
-        self.started[job] = now
-        limit = record.seconds if record.time_limit is None else record.time_limit
-        heapq.heappush(self._ends, (now + min(record.seconds, limit), job))
+    def _follow(self, action: Action, now: float) -> None:
+        behaviour = self._behaviours[action.job]
+        match action:
+            case Start():
+                self.started[action.job] = now
+                self._end(action.job, now + behaviour.seconds)
+            case Signal():
+                self._end(action.job, now + behaviour.exit_seconds)
+            case Kill():
+                self._end(action.job, now)
 
-    def _end(self, job: str) -> None:
-        if job in self.core.jobs:
-            self.core.ended(job)
+    def _end(self, job: str, at: float) -> None:
+        """The job ends then, unless it does sooner."""
+        if at < self._end_at.get(job, math.inf):
+            self._end_at[job] = at
+            heapq.heappush(self._ends, (at, job))
+
+
+def play(cluster: VirtualCluster, jobs: Sequence[WorkloadJob]) -> Iterator[float]:
+    """Run a workload, sorted by ``at``, until nothing happens any more; its jobs are called 0, 1, 2...
+
+    Gives each moment once it was acted on.
+    """
+    coming, now = 0, -math.inf
+    while True:
+        moments = [at for at in (cluster.next_moment(now), jobs[coming].at if coming < len(jobs) else None) if at is not None]
+        if not moments:
+            return
+        now = max(now, min(moments))
+        while coming < len(jobs) and jobs[coming].at <= now:
+            cluster.submit(_spec(jobs[coming], str(coming)), Behaviour(seconds=jobs[coming].seconds), now)
+            coming += 1
+        cluster.step(now)
+        yield now
 
 
 def starts_until_pending(jobs: Sequence[WorkloadJob], nodes: int) -> list[float]:
@@ -60,8 +107,8 @@ def starts_until_pending(jobs: Sequence[WorkloadJob], nodes: int) -> list[float]
 
     ``jobs`` are sorted by ``at``.
     """
-    cluster = VirtualCluster(Core([f"n{i}" for i in range(1, nodes + 1)], Policy()), jobs)
-    for _ in cluster.run():
+    cluster = VirtualCluster(Core([f"n{i}" for i in range(1, nodes + 1)], Policy()))
+    for _ in play(cluster, jobs):
         if cluster.core.pending(pilots=False):
             break
     return [cluster.started.get(str(i), math.inf) for i in range(len(jobs))]
