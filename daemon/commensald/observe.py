@@ -65,8 +65,10 @@ class Observer:
         return make_forecast(snapshot, self._owner, list(self._lasting.values()), self.now(), self._model())
 
     def _model(self) -> Survival:
-        if self._survival is None or self.now() - self._fitted > FIT_SECONDS:
-            self._survival, self._fitted = fit([*self._fragments, *self._lasting.values()], self.now()), self.now()
+        now = self.now()
+        if self._survival is None or now - self._fitted > FIT_SECONDS:
+            self._fragments = [each for each in self._fragments if each.ended is not None and each.ended > now - KEEP_SECONDS]
+            self._survival, self._fitted = fit([*self._fragments, *self._lasting.values()], now), now
         return self._survival
 
     def _follow(self, snapshot: Snapshot, forecast: Forecast) -> None:
