@@ -53,6 +53,7 @@ async def _open(config: Config, ledger: Ledger, opened: AsyncExitStack) -> Servi
     )
     owner = pwd.getpwuid(os.getuid()).pw_name
     service = Service(config, ledger, scheduler(config), coordinator, owner, emit)
+    coordinator.on_change, coordinator.on_failure = service.wake.set, service.training_failed
     control = Control(Path(config.daemon.socket), service.answer)
     await control.start()
     opened.push_async_callback(control.close)
