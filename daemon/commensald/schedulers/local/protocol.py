@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from commensald.cluster import Reservation, Snapshot
@@ -23,7 +25,7 @@ class SubmitPilot(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class SubmitPrimary(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Queue a primary job: a process that sleeps ``seconds`` and may run for ``time_limit``."""
 
-    seconds: float
+    seconds: Annotated[float, msgspec.Meta(ge=0)]
     node_count: int = 1
     time_limit: float | None = None
     name: str = "primary"

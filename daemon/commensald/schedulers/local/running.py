@@ -63,7 +63,7 @@ class Running:
         self._payloads[job], self._nodes[job] = payload, nodes
         try:
             process = JobProcess(payload.argv, f"{self._mark}.{job}", self._environment(payload, nodes, start, end), payload.log)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             print(f"job {job}: {error}", file=sys.stderr, flush=True)
             asyncio.get_running_loop().call_soon(self._finish, job, NO_SUCH_COMMAND)
             return

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import getpass
 import os
+import re
 import signal
 import socket
 import stat
@@ -41,6 +42,8 @@ from commensald.schedulers.local.view import snapshot
 from commensald.schedulers.local.workload import WorkloadJob
 
 SHUTDOWN_PATIENCE_SECONDS = 1.0
+PILOT_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+"""It becomes a file name."""
 
 
 class SocketBusyError(Exception):
@@ -201,6 +204,8 @@ class Server:
         self._emit("reservation", name=reservation.name, nodes=nodes, start=reservation.start, end=reservation.end)
 
     def _pilot(self, pilot: PilotSpec) -> Payload:
+        if not PILOT_NAME.fullmatch(pilot.uuid):
+            raise RefusedError(f"pilot {pilot.uuid!r}: a uuid is letters, digits, '.', '_' and '-'")
         if not pilot.argv:
             raise RefusedError(f"pilot {pilot.uuid} has no command")
         if not os.access(pilot.folder, os.W_OK | os.X_OK):
