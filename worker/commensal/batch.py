@@ -30,6 +30,7 @@ def shares(count: int, speeds: Sequence[float]) -> tuple[range, ...]:
     rates = _rates(speeds)
     given = [0] * len(rates)
     queue = [(1 / rate, rank) for rank, rate in enumerate(rates)]
+    heapq.heapify(queue)
     for _ in range(count):
         _, rank = queue[0]
         given[rank] += 1

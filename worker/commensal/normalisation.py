@@ -30,8 +30,9 @@ class RunningStatistics:
     """
 
     def __init__(self, model: nn.Module, memory: torch.Tensor) -> None:
-        self._model = model
-        self._buffers = list(running(model).values())
+        named = running(model)
+        self._buffers = list(named.values())
+        self._places = [(model.get_submodule(path), name) for path, _, name in (key.rpartition(".") for key in named)]
         edges = [0]
         for buffer in self._buffers:
             edges.append(edges[-1] + buffer.numel())
@@ -64,11 +65,11 @@ class RunningStatistics:
 
     @contextmanager
     def at_start(self) -> Iterator[None]:
-        """The start values for a while, then again what a shard in progress has made of them."""
-        present = [buffer.clone() for buffer in self._buffers]
-        self.restore()
+        """The start values for a while. Buffers are exchanged, not written: the graph of a shard in progress needs them as they are."""
+        for (module, name), start in zip(self._places, self._start, strict=True):
+            module._buffers[name] = start.clone()
         try:
             yield
         finally:
-            for buffer, value in zip(self._buffers, present, strict=True):
-                buffer.copy_(value)
+            for (module, name), buffer in zip(self._places, self._buffers, strict=True):
+                module._buffers[name] = buffer

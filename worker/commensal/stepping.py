@@ -44,11 +44,7 @@ class Stepper:
         self._update, self._replica, self._ring, self._settling = update, replica, ring, settling
 
     def begin(self, step: Step) -> None:
-        """Start from nothing. Raises GradientError when a parameter was frozen or thawed since construction."""
-        now = {name for name, parameter in self._model.named_parameters() if parameter.requires_grad}
-        if now != self._trained:
-            names = ", ".join(sorted(now ^ self._trained))
-            raise GradientError(f"requires_grad of {names} changed after Training(...) was made")
+        """Start from nothing."""
         self._step = step
         self._gradients.reset()
         self.statistics.remember()
@@ -66,7 +62,12 @@ class Stepper:
         self.statistics.add(len(indices))
 
     def close(self) -> None:
-        """Reduce what is left, then apply. Raises Lost before anything is applied, StreamError when members disagree on the samples."""
+        """Reduce what is left, then apply.
+
+        Raises, before anything is applied, Lost; StreamError when members disagree on the samples; GradientError when a parameter was
+        frozen or thawed since construction.
+        """
+        self._check_frozen()
         self._gradients.flush(self._words.reduce)
         control = self._words.control
         control[: words.SAMPLES] = torch.tensor(self._ring.words(), device=control.device)
@@ -82,6 +83,11 @@ class Stepper:
     def drop(self) -> None:
         """The step in flight is lost: nothing of it was applied, and :meth:`begin` clears its sums."""
         self.statistics.restore()
+
+    def _check_frozen(self) -> None:
+        changed = {name for name, parameter in self._model.named_parameters() if parameter.requires_grad} ^ self._trained
+        if changed:
+            raise GradientError(f"requires_grad of {', '.join(sorted(changed))} changed after Training(...) was made")
 
     def _apply(self, sums: list[float]) -> None:
         step, before = self._step, self._replica.position
