@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commensald.config import Config, load, sections
@@ -84,6 +84,7 @@ def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert line == "COMMENSAL_PILOTS_MAX_PILOTS: pilots.max_pilots: expected int, got str"
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.sampled_from(sorted(KEYS)), st.integers(0, 40), st.characters(categories=["Ll"]))
 def test_a_misspelt_key_is_always_refused(tmp_path_factory: pytest.TempPathFactory, name: str, position: int, letter: str) -> None:
     section, key = name.split(".")
