@@ -94,7 +94,7 @@ class _Owner:
 
     def _give_up(self, pilots: Sequence[Pilot]) -> tuple[str, ...]:
         """Pilots without a future, then those beyond what all trainings together could hold; never one whose member is still at work."""
-        unused = [each for each in pilots if each.node not in self._used or not each.running]
+        unused = [each for each in pilots if each.node not in self._used]
         lost = [each for each in unused if not self._has_future(each)]
         surplus = max(len(pilots) - len(lost) - self._most, 0)
         spare = sorted((each for each in unused if each not in lost), key=self._usefulness)

@@ -76,6 +76,14 @@ def test_a_pending_pilot_that_no_longer_fits_its_hole_is_taken_back() -> None:
     assert run(look(busy("n1"), jobs=(queued,)), holes(), [demand()], waiting).cancel == ("p-n1",)
 
 
+def test_a_pending_pilot_that_the_queue_shows_running_is_kept() -> None:
+    assert run(look(busy("n1")), holes("n1", held="n1", n1=1.0), [demand()], [pilot("n1", running=False)]).cancel == ()
+
+
+def test_a_forecast_older_than_the_snapshot_aims_at_no_busy_node() -> None:
+    assert run(look(busy("n1")), holes("n1"), [demand()], []).submit == ()
+
+
 def test_a_draining_node_is_left_first_and_then_its_pilot_goes() -> None:
     cluster = look(busy("n1", "DRAIN"), busy("n2"))
     pilots = [pilot("n1"), pilot("n2")]
@@ -90,10 +98,10 @@ def test_a_window_that_has_closed_does_not_end_a_pilot_that_runs() -> None:
 
 
 def test_pilots_beyond_what_all_trainings_can_hold_go_the_soonest_taken_first() -> None:
-    cluster, forecast = look(busy("n1"), busy("n2"), busy("n3")), holes("n1", "n2", "n3", held="n1 n2 n3", n2=20.0)
+    cluster, forecast = look(busy("n1"), busy("n2"), busy("n3")), holes("n1", "n2", "n3", held="n1 n2 n3", n3=20.0)
     decision = run(cluster, forecast, [demand(max_nodes=2, nodes=frozenset({"n1"}))], [pilot("n1"), pilot("n2"), pilot("n3")])
-    assert decision.cancel == ("p-n2",)
-    assert decision.nodes == {"t": {"n1", "n3"}}
+    assert decision.cancel == ("p-n3",)
+    assert decision.nodes == {"t": {"n1", "n2"}}
 
 
 def test_a_paused_training_keeps_its_pilots_until_its_members_have_left() -> None:

@@ -73,6 +73,22 @@ def test_the_schedulers_own_start_and_nodes_win() -> None:
     assert closes(snapshot) == {"n2": (None, None), "n3": (None, None), "n4": (450, "2")}
 
 
+def test_planned_nodes_are_kept_even_from_a_job_of_higher_priority() -> None:
+    """Job 1 needs two nodes for long: n1 comes free again at 510, after job 2, n3 only at 600."""
+    first = pending("1", 2, 10_000, 9.0, submitted=NOW - 5)
+    snapshot = cluster(3, running("3", "n3", 600), first, pending("2", 1, 60, 1.0, start=NOW + 450, planned_nodes=("n1",)))
+    assert closes(snapshot) == {"n1": (450, "2"), "n2": (510, "1")}
+
+
+def test_a_planned_start_that_passed_long_ago_is_stale() -> None:
+    assert closes(cluster(1, pending("1", 1, 60, start=NOW - 301, planned_nodes=("n1",)))) == {"n1": (None, None)}
+
+
+def test_a_job_takes_idle_nodes_before_those_of_pilots() -> None:
+    pilot = running("9", "n1", 3600, owner=OWNER, comment="commensal:p1")
+    assert closes(cluster(2, pilot, pending("1", 1, 500, submitted=NOW - 5))) == {"n1": (None, None), "n2": (0, "1")}
+
+
 def test_a_job_that_waits_for_a_pilot_to_leave_claims_its_nodes_now() -> None:
     pilot = running("9", "n1", 3600, owner=OWNER, comment="commensal:p1", preempted_at=NOW - 5)
     snapshot = cluster(3, pilot, pending("2", 2, 300, start=NOW - 5, planned_nodes=("n1", "n2")))
@@ -117,6 +133,11 @@ def test_reservations_close_nodes_and_push_jobs_away() -> None:
     assert closes(snapshot) == {"n1": (400, "repair")}
     later = {each.node: each for each in make_forecast(snapshot, OWNER, (), NOW).windows if not each.open(NOW)}
     assert (later["n2"].opens - NOW, later["n2"].closes, later["n2"].claimed_by) == (100, NOW + 1000, "2")
+
+
+def test_a_node_reserved_before_its_job_ends_has_no_window_to_come() -> None:
+    kept = Reservation(name="repair", nodes=frozenset({"n1"}), start=NOW + 50, end=NOW + 1000)
+    assert make_forecast(cluster(1, running("1", "n1", 100), reservations=(kept,)), OWNER, (), NOW).windows == ()
 
 
 def test_draining_nodes_have_no_window_and_carry_no_job() -> None:

@@ -72,7 +72,8 @@ def test_each_moment_counts_once_however_many_nodes_are_idle() -> None:
     for period in range(100):
         began = NOW - 10_000.0 * (period + 1)
         seen += batch(1, began, 3_600.0) + batch(20, began + 5_000.0 + 7.0 * period, 180.0 + period)
-    assert dict(fit(seen, NOW).curve(0.0, 1))[300.0] == pytest.approx(0.5, abs=0.2)
+    model = fit(seen, NOW)
+    assert [dict(model.curve(0.0, pool))[300.0] for pool in (1, 20)] == pytest.approx([0.5, 0.5], abs=0.2)
 
 
 def test_curves_never_rise() -> None:
