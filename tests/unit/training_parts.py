@@ -12,6 +12,8 @@ from torch.utils.data import TensorDataset
 
 from commensal.training import Training
 
+torch.set_num_threads(1)  # for the same bits in each process
+
 INPUTS = torch.randn(70, 5, generator=torch.Generator().manual_seed(1))
 TARGETS = torch.randint(0, 3, (70,), generator=torch.Generator().manual_seed(2))
 DATASET = TensorDataset(INPUTS, TARGETS)
