@@ -101,6 +101,14 @@ def test_usr1_begins_grace_where_the_site_says_so() -> None:
     assert core.advance(40.0) == [Kill(job="a", reason=Reason.GRACE)]
 
 
+def test_a_limit_inside_grace_kills_at_its_own_time() -> None:
+    core = cluster(grace_seconds=30.0, kill_wait_seconds=10.0)
+    submit(core, 0.0, pilot("a", "n1", 12.0))
+    submit(core, 10.0, job("wide", 4, 60.0))
+    assert core.advance(21.9) == []
+    assert core.advance(22.0) == [Kill(job="a", reason=Reason.GRACE)]
+
+
 def test_limit_is_term_then_kill_and_whole_minutes_where_slurm_like() -> None:
     for slurm_like, end in ((False, 61.0), (True, 120.0)):
         core = cluster(kill_wait_seconds=10.0, slurm_like=slurm_like)

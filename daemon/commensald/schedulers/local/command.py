@@ -12,7 +12,8 @@ import click
 from commensald.events import Emit, EventLog
 from commensald.schedulers.local.generator import generate
 from commensald.schedulers.local.jobs import Policy
-from commensald.schedulers.local.server import Server, SocketBusyError, listen
+from commensald.schedulers.local.listening import SocketBusyError, listen
+from commensald.schedulers.local.server import Server
 from commensald.schedulers.local.swf import SwfError, read
 from commensald.schedulers.local.trace import Scale, workload
 from commensald.schedulers.local.workload import WorkloadJob

@@ -12,10 +12,10 @@ no pilots; pilots found on them get SIGTERM at once, SIGKILL at the end of grace
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from commensald.cluster import Reservation
+from commensald.schedulers.local.entry import Entry
 from commensald.schedulers.local.jobs import (
     Action,
     Assign,
@@ -29,40 +29,6 @@ from commensald.schedulers.local.jobs import (
     Start,
 )
 from commensald.schedulers.local.plan import Planned, Profile
-
-
-@dataclass(slots=True)
-class Entry:
-    """A job in the cluster: pending without nodes, assigned with them, running once ``started``."""
-
-    spec: JobSpec
-    order: int
-    submitted: float
-    limit: float | None
-    nodes: tuple[str, ...] = ()
-    assigned: float | None = None
-    started: float | None = None
-    reason: Reason | None = None
-    """Why it was told to end."""
-    preempted_at: float | None = None
-    term_at: float | None = None
-    kill_at: float | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Its time limit, ``inf`` without one."""
-        return math.inf if self.limit is None else self.limit
-
-    @property
-    def expected_end(self) -> float:
-        """When its limit is reached, counted from its assignment until its process starts."""
-        begun = self.started if self.started is not None else self.assigned
-        return math.inf if begun is None else begun + self.seconds
-
-    @property
-    def rank(self) -> tuple[int, float, int]:
-        """Its place in the queue, lowest first."""
-        return (-self.spec.tier, -self.spec.priority, self.order)
 
 
 class Core:
@@ -137,7 +103,7 @@ class Core:
 
     def next_event(self, now: float) -> float | None:
         """The next moment at which ``advance`` has something to do unless told of something before; ``None``: never."""
-        moments = [at for entry in self.jobs.values() for at in _moments(entry)]
+        moments = [at for entry in self.jobs.values() for at in entry.moments()]
         moments += [at for r in self.reservations.values() for at in (r.start, r.end) if at is not None and at > now]
         return min(moments, default=None)
 
@@ -179,12 +145,12 @@ class Core:
         order = self.nodes
         if self.policy.slurm_like:
             order = tuple(sorted(order, key=lambda node: node in self.pilot_on))
-        free_at = {node: self._free_at(node, now) for node in order if node not in self.down}
+        free_at = dict.fromkeys((node for node in order if node not in self.down), now)
+        later = math.nextafter(now, math.inf)
+        for entry in self.jobs.values():
+            if entry.assigned is not None and entry.spec.pilot is None:
+                free_at.update(dict.fromkeys(free_at.keys() & set(entry.nodes), max(later, entry.expected_end)))
         return Profile(free_at, self.reservations.values())
-
-    def _free_at(self, node: str, now: float) -> float:
-        job = self.primary_on.get(node)
-        return now if job is None else max(math.nextafter(now, math.inf), self.jobs[job].expected_end)
 
     def _schedule_primaries(self, now: float) -> None:
         self.head = None
@@ -192,13 +158,20 @@ class Core:
         if not queue:
             return
         profile = self._profile(now)
+        free = len(profile.usable(now, 0.0))
         for entry in queue:
-            nodes = profile.usable(now, entry.seconds, self._held(entry, now))[: entry.spec.node_count]
-            if len(nodes) == entry.spec.node_count:
+            nodes = self._fitting(profile, entry, now) if entry.spec.node_count <= free else []
+            if nodes:
+                free -= len(nodes)
                 profile.occupy(nodes, now + entry.seconds)
                 self._assign(entry, tuple(nodes), now)
             elif self.head is None:
                 self.head = self._planned(profile, entry, now)
+
+    def _fitting(self, profile: Profile, entry: Entry, now: float) -> list[str]:
+        """The nodes on which the job may start now; none when there are too few."""
+        nodes = profile.usable(now, entry.seconds, self._held(entry, now))
+        return nodes[: entry.spec.node_count] if len(nodes) >= entry.spec.node_count else []
 
     def _planned(self, profile: Profile, entry: Entry, now: float) -> Planned:
         found = profile.earliest(entry.spec.node_count, entry.seconds, now)
@@ -284,7 +257,7 @@ class Core:
             self._actions.append(Kill(job=entry.spec.id, reason=Reason.NODE_FAIL))
 
     def _claim_reserved(self, now: float) -> None:
-        self._preempt([node for node in self.nodes if node in self.reserved(now)], now)
+        self._preempt(sorted(self.reserved(now)), now)
 
     def _forget_reservations(self, now: float) -> None:
         self.reservations = {r.name: r for r in self.reservations.values() if r.end is None or r.end > now}
@@ -306,13 +279,3 @@ class Core:
 def _lowest(spec: JobSpec) -> JobSpec:
     """Pilots share one tier, below every other."""
     return JobSpec(id=spec.id, name=spec.name, owner=spec.owner, time_limit=spec.time_limit, tier=0, pilot=spec.pilot, node=spec.node)
-
-
-def _moments(entry: Entry) -> Iterator[float]:
-    if entry.started is None:
-        return
-    if entry.reason is None and entry.expected_end < math.inf:
-        yield entry.expected_end
-    for at in (entry.term_at, entry.kill_at):
-        if at is not None and at < math.inf:
-            yield at

@@ -43,7 +43,11 @@ class Profile:
 
     def usable(self, start: float, seconds: float, without: Collection[str] = ()) -> list[str]:
         """The nodes that are free through ``[start, start + seconds)``."""
-        return [n for n, at in self._free_at.items() if at <= start and n not in without and self._open(n, start, start + seconds)]
+        free = [node for node, at in self._free_at.items() if at <= start]
+        if without:
+            taken = frozenset(without)
+            free = [node for node in free if node not in taken]
+        return [node for node in free if self._open(node, start, start + seconds)] if self._shut else free
 
     def earliest(self, count: int, seconds: float, now: float) -> tuple[float, tuple[str, ...]] | None:
         """The first moment at which ``count`` nodes are free for so long, and which: the ones that come free last.

@@ -7,17 +7,14 @@ its actions are carried out, and a timer waits for its next event.
 from __future__ import annotations
 
 import asyncio
-import errno
 import getpass
 import os
 import re
 import signal
 import socket
-import stat
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -44,10 +41,6 @@ from commensald.schedulers.local.workload import WorkloadJob
 SHUTDOWN_PATIENCE_SECONDS = 1.0
 PILOT_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 """It becomes a file name."""
-
-
-class SocketBusyError(Exception):
-    """Another live server answers on the socket, or something else lies in its place."""
 
 
 class Server:
@@ -226,31 +219,3 @@ class Server:
             priority=request.priority,
         )
         return Payload(spec=spec, seconds=request.seconds)
-
-
-def listen(path: Path) -> socket.socket:
-    """Bind the socket, for this account alone (0600); one that a dead server left is replaced.
-
-    Raises :class:`SocketBusyError`, and :class:`OSError` where the folder cannot be written.
-    """
-    if path.exists() or path.is_symlink():
-        _remove_stale(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        listener.bind(os.fspath(path))
-    finally:
-        os.umask(before)
-    listener.setblocking(False)
-    return listener
-
-
-def _remove_stale(path: Path) -> None:
-    if not stat.S_ISSOCK(path.lstat().st_mode):
-        raise SocketBusyError(f"{path}: exists and is not a socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
-        answer = probe.connect_ex(os.fspath(path))
-    if answer != errno.ECONNREFUSED:
-        raise SocketBusyError(f"{path}: another server answers on this socket" if answer == 0 else f"{path}: {os.strerror(answer)}")
-    path.unlink()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from commensald import cluster
-from commensald.schedulers.local.core import Core, Entry
+from commensald.schedulers.local.core import Core
+from commensald.schedulers.local.entry import Entry
 from commensald.schedulers.local.jobs import Policy
 from commensald.schedulers.local.plan import Planned
 
