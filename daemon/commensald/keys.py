@@ -22,12 +22,17 @@ class KeyPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def public_key(folder: Path) -> str:
-    """The public key of ``folder``'s pair, which is made (0600) when there is none. Raises InputError."""
+    """The public key of ``folder``'s pair. Raises InputError."""
+    return key_pair(folder).public
+
+
+def key_pair(folder: Path) -> KeyPair:
+    """``folder``'s pair, which is made (0600) when there is none. Raises InputError."""
     path = folder / NAME
     try:
         if not path.exists():
             _make(path)
-        return msgspec.json.decode(path.read_bytes(), type=KeyPair).public
+        return msgspec.json.decode(path.read_bytes(), type=KeyPair)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     except msgspec.DecodeError as error:

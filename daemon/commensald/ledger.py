@@ -211,12 +211,8 @@ class Ledger:
         )
 
     def record_settled(self, training: str, settled: int, samples: int) -> None:
-        """Keep how many steps and samples of a training are settled; the counts never go back."""
-        self._database.execute(
-            "INSERT INTO settled VALUES (?, ?, ?) ON CONFLICT (training) DO UPDATE SET steps = max(steps, excluded.steps),"
-            " samples = max(samples, excluded.samples)",
-            (training, settled, samples),
-        )
+        """Keep how many steps and samples of a training are settled; they go back only when all members were lost at once."""
+        self._database.execute("INSERT OR REPLACE INTO settled VALUES (?, ?, ?)", (training, settled, samples))
 
     def settled(self, training: str) -> tuple[int, int]:
         """(steps, samples) settled so far."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeGuard
 
 import msgspec
 
@@ -51,6 +52,7 @@ def plan(
     precision: str,
     lr_rule: str | None,
     seed: int,
+    checkpoint_seconds: float,
 ) -> Plan:
     """Check all arguments. Raises TypeError or ValueError naming the argument and what it was."""
     batch = _batch(batch_size)
@@ -61,8 +63,7 @@ def plan(
     for name, value in goals.items():
         if value is not None:
             _whole(name, value, 1)
-    if clip_norm is not None and not (_is_number(clip_norm) and 0 < clip_norm < math.inf):
-        raise ValueError(f"clip_norm={clip_norm!r}: expected a positive number or None")
+    _numbers(clip_norm, checkpoint_seconds)
     if precision not in AUTOCAST:
         raise ValueError(f"precision={precision!r}: expected one of {', '.join(AUTOCAST)}")
     if lr_rule not in ("linear", "sqrt", None):
@@ -101,5 +102,12 @@ def _whole(name: str, value: object, least: int) -> int:
     return value
 
 
-def _is_number(value: object) -> bool:
+def _numbers(clip_norm: object, checkpoint_seconds: object) -> None:
+    if clip_norm is not None and not (_is_number(clip_norm) and 0 < clip_norm < math.inf):
+        raise ValueError(f"clip_norm={clip_norm!r}: expected a positive number or None")
+    if not (_is_number(checkpoint_seconds) and checkpoint_seconds >= 0):
+        raise ValueError(f"checkpoint_seconds={checkpoint_seconds!r}: expected 0 or more")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -30,7 +30,7 @@ from commensal.messages import Generation
 from commensal.ring import Replica
 from commensal.slices import Piece
 from commensal.state import StateError, blank
-from commensal.storage import make_folder, write_whole
+from commensal.storage import make_folder, try_folder, write_whole
 
 MANIFEST = "manifest.json"
 KEEP = 2
@@ -90,6 +90,14 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return self.manifest.step
 
 
+def check_folder(folder: Path) -> None:
+    """Raises SaveError when nothing could be saved in this folder."""
+    try:
+        try_folder(folder)
+    except OSError as error:
+        raise SaveError(f"folder={str(folder)!r} cannot be written: {error}") from error
+
+
 def snapshot(replica: Replica) -> Snapshot:
     """Copy the state to host memory: the only part of a save for which a training stands still."""
     began = time.monotonic()
@@ -146,6 +154,11 @@ def try_manifest(folder: Path, step: int, generation: Generation, size: int) -> 
         raise SaveError(f"the manifest of step {step} could not be written in {home}: {error}") from error
     _drop_old(folder)
     return home / MANIFEST
+
+
+def listed(folder: Path) -> tuple[str, ...]:
+    """Names of the checkpoints that have a manifest, oldest first; nothing is read."""
+    return tuple(home.name for home in _complete(folder))
 
 
 def newest(folder: Path) -> Found | None:

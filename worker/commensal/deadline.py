@@ -11,14 +11,18 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
+from typing import Any, TypeAlias
+
+_Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | None
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 GRACE_SECONDS = 30.0
 """Slurm's default KillWait; ``COMMENSAL_GRACE_SECONDS`` tells the cluster's own."""
 
 _asked: list[tuple[int, float]] = []
+_previous: dict[int, _Handler] = {}
 
 
 class Deadline:
@@ -53,7 +57,14 @@ def install() -> None:
         _deadline.tell("job", seconds, time.monotonic())
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
-            signal.signal(number, _set_flag)
+            _previous.setdefault(number, signal.signal(number, _set_flag))
+
+
+def uninstall() -> None:
+    """The training has ended and nothing is left to save: give the signals back to whoever had them. Only in the main thread."""
+    if threading.current_thread() is threading.main_thread():
+        while _previous:
+            signal.signal(*_previous.popitem())
 
 
 def asked() -> int | None:

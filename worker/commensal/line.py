@@ -29,6 +29,11 @@ class Line:
         self.heard = self._looked = now
         self._reconnect()
 
+    @property
+    def up(self) -> bool:
+        """The other side is there."""
+        return self._up
+
     def watch(self, poller: zmq.Poller) -> None:
         """Add what may have news."""
         if self._socket is not None:
@@ -59,17 +64,20 @@ class Line:
                 print(f"commensal.pilot: unreadable message: {error}", file=sys.stderr)
         return messages
 
-    def tend(self, now: float) -> None:
-        """Note whether the other side is there; after a silence read again where it is."""
+    def tend(self, now: float) -> bool:
+        """Note whether the other side is there; after a silence read again where it is. True when a connection has just come up."""
+        came = False
         while self._socket is not None and self._monitor.poll(0):
             (event,) = struct.unpack("=h4x", self._monitor.recv_multipart()[0])  # zmq_socket_monitor(3)
             self._up = event == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            came = came or self._up
         if self._up:
             self.heard = now
             self._send_unsaid()
         elif now - max(self.heard, self._looked) >= SILENCE_SECONDS:
             self._looked = now
             self._reconnect()
+        return came and self._up
 
     def close(self) -> None:
         """Say what is still to be said, briefly, and close."""

@@ -19,6 +19,13 @@ class CrossSampleStateError(ValueError):
     """A model keeps state across samples that is not a running statistic of a normalisation layer."""
 
 
+def check_parts(model: nn.Module, optimizer: Optimizer, scheduler: Scheduler | None) -> None:
+    """Raises CrossSampleStateError or ValueError naming what cannot be trained by many as by one."""
+    check_model(model)
+    check_optimizer(optimizer, model)
+    check_scheduler(scheduler, optimizer)
+
+
 def check_model(model: nn.Module) -> None:
     """Raises CrossSampleStateError, or ValueError for parameters and buffers that do not fit the flat memory; each names the culprit."""
     for name, module in model.named_modules():

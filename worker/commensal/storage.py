@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,13 @@ def write_whole(path: Path, fill: Callable[[BinaryIO], Result]) -> Result:
         raise
     flush_folder(path.parent)
     return result
+
+
+def try_folder(folder: Path) -> None:
+    """Make the folder if it is missing and write in it. Raises OSError when a later save would."""
+    make_folder(folder)
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        probe.write(b"0")
 
 
 def flush_folder(folder: Path) -> None:

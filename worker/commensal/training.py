@@ -19,7 +19,7 @@ from commensal.arguments import length_of, plan
 from commensal.batch import rate_factor, shards, shares
 from commensal.data import Batch, Dataset, Indices, Position, fetch, upcoming
 from commensal.randomness import preserved, seed_shard
-from commensal.refusals import check_model, check_optimizer, check_scheduler
+from commensal.refusals import check_parts
 from commensal.replica import TrainingReplica
 from commensal.ring import Lost, Place, Ring
 from commensal.ring.alone import Alone
@@ -50,7 +50,7 @@ class Training:
     ``folder`` (or the training's own, in a pilot) holds checkpoints; without one nothing is saved. ``.grad`` is ``None`` outside the
     update, so ``zero_grad()`` is neither needed nor harmful.
 
-    Raises ValueError, TypeError or CrossSampleStateError, naming what cannot be trained.
+    Raises ValueError, TypeError or CrossSampleStateError, naming what cannot be trained, and SaveError for a folder that cannot be written.
     """
 
     def __init__(
@@ -82,10 +82,9 @@ class Training:
             precision=precision,
             lr_rule=lr_rule,
             seed=seed,
+            checkpoint_seconds=checkpoint_seconds,
         )
-        check_model(model)
-        check_optimizer(optimizer, model)
-        check_scheduler(scheduler, optimizer)
+        check_parts(model, optimizer, scheduler)
         position = Position(seed=seed, length=length_of(dataset), batch=self._plan.batch[0])
         home = Path(folder) if folder is not None else _folder(os.environ)
         self._model, self._dataset = model, dataset
@@ -164,12 +163,15 @@ class Training:
             while not self._plan.reached(self._replica.position):
                 place = self._ring.begin(self._replica)
                 if place is None:
+                    self._settling.release(self.closed)
+                    self._ring.depart()
                     return
                 self._settling.take(self.closed)
                 if not self._plan.reached(self._replica.position):
                     yield from self._attempt(place)
             self._ring.finish(self._replica)
             self._settling.release(self.closed)
+            deadline.uninstall()
         finally:
             self._running = False
             self._body.close()

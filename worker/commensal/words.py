@@ -21,7 +21,8 @@ class StreamError(RuntimeError):
 
 
 class Words:
-    """The memory that the ring adds up, and where each part of it lies. On an accelerator the ring's memory is a staging copy."""
+    """The memory that the ring adds up, and where each part of it lies. On an accelerator the ring's memory is a staging copy
+    (untested: none was at hand)."""
 
     def __init__(self, ring: Ring, gradients: int, statistics: int, parameters: int, device: torch.device) -> None:
         edges = np.cumsum([0, gradients, statistics, parameters, CONTROL_WORDS]).tolist()

@@ -67,7 +67,7 @@ class Ring(Protocol):
     def begin(self, replica: Replica) -> Place | None:
         """Wait until this member may run the step after ``replica.closed``; the replica may be replaced meanwhile.
 
-        ``None``: this member's part has ended (training stopped, or this member left).
+        ``None``: all members have stopped after a step that is settled and saved; say what is to be said of it, then :meth:`depart`.
         """
 
     def reduce(self, low: int, high: int) -> None:
@@ -96,6 +96,9 @@ class Ring(Protocol):
 
     def settle(self, replica: Replica) -> None:
         """Wait until the step that the replica has closed is settled."""
+
+    def depart(self) -> None:
+        """End this process: its part in the training has ended before the training has."""
 
     def finish(self, replica: Replica) -> None:
         """The last step has been closed: wait until it is settled, end the membership."""

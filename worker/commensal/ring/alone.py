@@ -25,6 +25,8 @@ class Alone:
     """With a folder it resumes from the newest checkpoint, saves every ``checkpoint_seconds``, at the end, and before it has to go."""
 
     def __init__(self, folder: Path | None, checkpoint_seconds: float) -> None:
+        if folder is not None:
+            checkpoint.check_folder(folder)
         self._folder = folder
         self._interval = checkpoint_seconds
         self._saver = Saver(self._write, self._saved)
@@ -70,6 +72,9 @@ class Alone:
 
     def measured(self, step: int, values: dict[str, float]) -> None:
         """Nobody to tell."""
+
+    def depart(self) -> None:
+        """:meth:`begin` ends the process by itself."""
 
     def closed(self, replica: Replica, hold: float, stop: float, save: float) -> bool:
         return self._folder is not None and time.monotonic() >= self._due and not self._saver.busy

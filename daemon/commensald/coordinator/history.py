@@ -1,0 +1,92 @@
+"""What one training has achieved, as its lead reports it: settled steps, samples, figures, checkpoints."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from commensal.messages import Measured, Report, Saved, SaveFailed, SettledStep
+from commensald.coordinator.saving import SaveClock
+from commensald.events import Emit
+
+
+class Counts(Protocol):
+    """Keeps settled counts beyond the daemon's life (the ledger)."""
+
+    def record_settled(self, training: str, settled: int, samples: int) -> None: ...
+    def settled(self, training: str) -> tuple[int, int]: ...
+
+
+class History:
+    """The settled steps of one training, each told once, in order."""
+
+    def __init__(self, training: str, counts: Counts, emit: Emit, now: float) -> None:
+        self.training = training
+        self._counts, self._emit = counts, emit
+        self.settled, self.samples = counts.settled(training)
+        self.epoch = 0
+        self.loss: float | None = None
+        self.measured: dict[str, float] = {}
+        self.checkpoint: int | None = None
+        self.checkpoint_error: str | None = None
+        self.steps_lost = 0
+        self._sizes: dict[int, int] = {}
+        """Samples of the steps that no checkpoint holds yet."""
+        self.clock = SaveClock(now)
+
+    def report(self, report: Report) -> None:
+        """Take what is new in a report; leads repeat what they do not know to have arrived."""
+        fresh = [step for step in report.steps if step.step > self.settled]
+        for step in fresh:
+            self._settle(step)
+        if fresh:
+            self._counts.record_settled(self.training, self.settled, self.samples)
+
+    def _settle(self, step: SettledStep) -> None:
+        self._emit(
+            "step",
+            at=time.time() - step.closed_ago,
+            training=self.training,
+            step=step.step,
+            generation=str(step.generation),
+            epoch=step.epoch,
+            samples=step.samples,
+            loss=step.loss,
+        )
+        self.settled, self.epoch, self.loss = step.step, step.epoch, step.loss
+        self.samples += len(step.samples)
+        self._sizes[step.step] = len(step.samples)
+
+    def began(self, closed: int) -> None:
+        """A ring starts from the state after ``closed`` steps: settled steps beyond it are lost."""
+        if closed < self.settled:
+            self.steps_lost += self.settled - closed
+            self.samples -= sum(self._sizes.pop(step, 0) for step in range(closed + 1, self.settled + 1))
+            self.clock.losses += 1
+            self._emit("steps.lost", training=self.training, first=closed + 1, last=self.settled)
+        self.settled = closed
+
+    def measure(self, message: Measured) -> None:
+        """Note figures of settled parameters."""
+        self.measured = {**self.measured, **message.values}
+        self._emit("measured", training=self.training, step=message.step, values=message.values)
+
+    def saved(self, message: Saved, now: float) -> None:
+        """Note a complete checkpoint."""
+        self.checkpoint, self.checkpoint_error = message.step, None
+        self._sizes = {step: size for step, size in self._sizes.items() if step > message.step}
+        self.clock.saved(message.seconds, message.stall_seconds, now)
+        self._emit(
+            "checkpoint",
+            training=self.training,
+            step=message.step,
+            seconds=message.seconds,
+            stall_seconds=message.stall_seconds,
+            size_bytes=message.size_bytes,
+        )
+
+    def save_failed(self, message: SaveFailed, now: float) -> None:
+        """Note a save that failed; the checkpoint before it stands."""
+        self.checkpoint_error = message.error
+        self.clock.failed(now)
+        self._emit("checkpoint.failed", training=self.training, step=message.step, error=message.error)

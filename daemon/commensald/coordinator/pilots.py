@@ -1,0 +1,55 @@
+"""Which training each pilot works for: pure, from the wanted nodes and what pilots say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from commensal.messages import Assignment, PilotDone, PilotHello
+from commensald.trainings import TrainingSpec
+
+
+class Post(msgspec.Struct):
+    """A pilot that is connected: where it is, and what it has been told to run."""
+
+    node: str
+    assignment: Assignment | None = None
+
+
+class Posts:
+    """Hands out member names and assignments; asks again get the same answer until the training process has ended."""
+
+    def __init__(self, incarnation: int) -> None:
+        self._incarnation = incarnation
+        self._posts: dict[str, Post] = {}
+        self._made = 0
+
+    def hello(self, message: PilotHello, wanted: Mapping[str, frozenset[str]], specs: Mapping[str, TrainingSpec]) -> Assignment | None:
+        """What a pilot without a training process is to run, if anything."""
+        post = self._posts.setdefault(message.pilot, Post(message.node))
+        post.node = message.node
+        training = next((name for name, nodes in wanted.items() if message.node in nodes and name in specs), None)
+        if post.assignment is not None and post.assignment.training != training:
+            post.assignment = None
+        if post.assignment is None and training is not None:
+            post.assignment = self._assign(message.pilot, specs[training])
+        return post.assignment
+
+    def _assign(self, pilot: str, spec: TrainingSpec) -> Assignment:
+        self._made += 1
+        member = f"{pilot}.{self._incarnation}.{self._made}"
+        return Assignment(member=member, training=spec.name, name=spec.name, folder=spec.folder, argv=spec.argv)
+
+    def done(self, message: PilotDone) -> None:
+        """Its training process has ended."""
+        if message.pilot in self._posts:
+            self._posts[message.pilot].assignment = None
+
+    def gone(self, pilot: str) -> None:
+        """The pilot has ended."""
+        self._posts.pop(pilot, None)
+
+    def starting(self, training: str) -> frozenset[str]:
+        """Nodes whose pilots have been told to run ``training``."""
+        return frozenset(post.node for post in self._posts.values() if post.assignment is not None and post.assignment.training == training)

@@ -1,0 +1,55 @@
+"""``coordinator.json``: where the coordinator is, for pilots and members to read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from commensald.strict import InputError
+
+NAME = "coordinator.json"
+
+
+class Rendezvous(msgspec.Struct, frozen=True, kw_only=True):
+    """The daemon's address, its public key (z85), and which of its lives it is."""
+
+    address: str
+    server_key: str
+    incarnation: int
+
+
+class StandDown(InputError):
+    """Another daemon, in a later life, coordinates from this folder."""
+
+
+def announce(folder: Path, address: str, server_key: str, incarnation: int) -> None:
+    """Rename the file into place. Raises StandDown, InputError."""
+    path = folder / NAME
+    before = read(folder)
+    if before is not None and before.incarnation > incarnation:
+        raise StandDown(f"{path}: life {before.incarnation} of a daemon at {before.address} coordinates here, this is life {incarnation}")
+    beside = path.with_name(f".{NAME}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(msgspec.json.encode(Rendezvous(address=address, server_key=server_key, incarnation=incarnation)))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+
+
+def read(folder: Path) -> Rendezvous | None:
+    """What is announced in ``folder``, ``None`` when nothing readable is."""
+    try:
+        return msgspec.json.decode((folder / NAME).read_bytes(), type=Rendezvous)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def last_port(folder: Path) -> int | None:
+    """The port that an earlier life had."""
+    before = read(folder)
+    return int(before.address.rpartition(":")[2]) if before is not None else None

@@ -1,0 +1,351 @@
+"""The coordinator's shell: one socket for all pilots and members, one pure membership a training."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from commensal.messages import (
+    Deadline,
+    Dismiss,
+    Hello,
+    Leaving,
+    Measured,
+    Message,
+    PeerPort,
+    PilotDone,
+    PilotHello,
+    Port,
+    Report,
+    Saved,
+    SaveFailed,
+    Settled,
+    Warm,
+    Welcome,
+)
+from commensald.coordinator import GenerationRecord, Limits, MemberStatus, TrainingStatus
+from commensald.coordinator.effects import Effect, Persist, Send, Tell
+from commensald.coordinator.history import Counts, History
+from commensald.coordinator.membership import Membership
+from commensald.coordinator.pilots import Posts
+from commensald.coordinator.rendezvous import announce, last_port
+from commensald.coordinator.roster import Entry
+from commensald.coordinator.switchboard import Arrival, Switchboard
+from commensald.events import Emit
+from commensald.keys import key_pair
+from commensald.trainings import TrainingSpec
+
+log = logging.getLogger(__name__)
+TICK_SECONDS = 0.05
+NO_FAILURE = frozenset((0, 75))
+"""Exit codes of a member that ended as it should: done, or fenced (EX_TEMPFAIL)."""
+
+
+class Keeper(Counts, Protocol):
+    """What must survive the daemon (the ledger)."""
+
+    def incarnation(self) -> int: ...
+    def record_generation(self, record: GenerationRecord) -> None: ...
+    def generation(self, training: str) -> GenerationRecord | None: ...
+
+
+class Course(msgspec.Struct):
+    """Everything of one training."""
+
+    spec: TrainingSpec
+    public_key: str
+    membership: Membership
+    history: History
+    signature: str = ""
+    failure: str | None = None
+    told_finished: bool = False
+
+
+class Coordinator:
+    """All rings of one daemon. Methods are called from its event loop only.
+
+    Raises StandDown in :meth:`admit` when a later daemon coordinates that training already.
+    """
+
+    def __init__(self, *, folder: Path, ledger: Keeper, emit: Emit, limits: Limits, bind: str, pilot_folder: Path) -> None:
+        self._folder, self._ledger, self._emit, self._limits = folder, ledger, emit, limits
+        self._bind, self._pilot_folder = bind, pilot_folder
+        self._incarnation = ledger.incarnation()
+        self._pair = key_pair(folder)
+        self._pilot_key = key_pair(pilot_folder).public
+        self._courses: dict[str, Course] = {}
+        self._wanted: Mapping[str, frozenset[str]] = {}
+        self._posts = Posts(self._incarnation)
+        self._routes: dict[str, bytes] = {}
+        self._owners: dict[bytes, tuple[str, str]] = {}
+        """Connection -> (training or "", member or pilot)."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._address = ""
+        self.on_failure: Callable[[str, str], None] = lambda training, tail: None
+        self.on_change: Callable[[], None] = lambda: None
+        """A pilot or member has come or gone: the time to decide anew."""
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Listen, and say where in the pilots' folder."""
+        self._board = Switchboard(self._pair, self._admits)
+        port = self._board.bind(self._bind, last_port(self._pilot_folder))
+        self._address = f"tcp://{self._bind}:{port}"
+        self._announce(self._pilot_folder)
+        loops: tuple[Callable[[], Awaitable[None]], ...] = (self._board.serve_keys, self._listen, self._watch, self._tick)
+        self._tasks = [asyncio.ensure_future(self._guard(loop)) for loop in loops]
+
+    async def close(self) -> None:
+        """Let go of the socket; rings go on without us."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._board.close()
+
+    async def _guard(self, loop: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await loop()
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            # Half a coordinator would be worse than none: members hold on until the next one comes.
+            log.exception("the coordinator cannot go on")
+            os._exit(70)
+
+    def _announce(self, folder: Path) -> None:
+        announce(folder, self._address, self._pair.public, self._incarnation)
+
+    def _admits(self, key: str) -> bool:
+        return key == self._pilot_key or any(course.public_key == key for course in self._courses.values())
+
+    # ---- what the service asks for
+
+    def admit(self, spec: TrainingSpec, public_key: str) -> None:
+        """Coordinate this training: its members may connect with this key."""
+        now = time.monotonic()
+        membership = Membership(spec.name, self._incarnation, self._limits, now, self._ledger.generation(spec.name))
+        self._courses[spec.name] = Course(spec, public_key, membership, History(spec.name, self._ledger, self._emit, now))
+        self._announce(Path(spec.folder))
+
+    def retire(self, training: str) -> None:
+        """Forget this training; members that are left are sent away."""
+        course = self._courses.pop(training)
+        for member in list(course.membership.members):
+            self._carry_out(course, course.membership.lose(member, "the training has ended", time.monotonic()))
+
+    def assign(self, nodes: Mapping[str, frozenset[str]]) -> None:
+        """Training -> the nodes that are to work for it; members elsewhere are asked to leave."""
+        self._wanted = nodes
+        for name, course in self._courses.items():
+            wanted = nodes.get(name, frozenset())
+            away = [member for member, entry in course.membership.members.items() if entry.hello.node not in wanted]
+            for member in away:
+                self._carry_out(course, course.membership.leave(member, "its node is wanted elsewhere", time.monotonic()))
+
+    def deadline(self, pilot: str, seconds: float) -> None:
+        """The daemon's view of when a pilot's node is taken."""
+        for course in self._courses.values():
+            for member, entry in course.membership.members.items():
+                if entry.hello.pilot == pilot:
+                    self._send(member, Deadline(seconds=seconds))
+
+    def gone(self, pilot: str) -> None:
+        """The scheduler says that this pilot has ended."""
+        self._posts.gone(pilot)
+        for course in list(self._courses.values()):
+            self._carry_out(course, course.membership.gone(pilot, time.monotonic()))
+
+    def stop(self, training: str, reason: str) -> None:
+        """Save, then let all members leave."""
+        course = self._courses.get(training)
+        if course is not None:
+            self._carry_out(course, course.membership.pause(reason, True, time.monotonic()))
+
+    def resume(self, training: str) -> None:
+        """Undo :meth:`stop`."""
+        course = self._courses.get(training)
+        if course is not None:
+            course.failure = None
+            self._carry_out(course, course.membership.resume(time.monotonic()))
+
+    def dismiss(self, pilot: str, reason: str) -> None:
+        """End an idle pilot."""
+        self._send(pilot, Dismiss(reason=reason))
+
+    def nodes(self, training: str) -> frozenset[str]:
+        """Nodes that its members hold, or are about to."""
+        course = self._courses[training]
+        return frozenset(entry.hello.node for entry in course.membership.members.values()) | self._posts.starting(training)
+
+    def status(self, training: str) -> TrainingStatus:
+        """What is known of a training."""
+        course = self._courses[training]
+        history, membership = course.history, course.membership
+        return TrainingStatus(
+            training=training,
+            generation=membership.ring.generation if membership.ring else None,
+            members=tuple(_status(member, entry) for member, entry in membership.members.items()),
+            settled=history.settled,
+            samples=history.samples,
+            epoch=history.epoch,
+            loss=history.loss,
+            measured=history.measured,
+            checkpoint=history.checkpoint,
+            checkpoint_error=history.checkpoint_error,
+            steps_lost=history.steps_lost,
+            failure=course.failure,
+            finished=membership.finished,
+        )
+
+    # ---- what comes in
+
+    async def _listen(self) -> None:
+        while True:
+            arrival = await self._board.receive()
+            if isinstance(arrival, Arrival):
+                self._dispatch(arrival, time.monotonic())
+            else:
+                log.warning("unreadable message: %s", arrival)
+
+    async def _watch(self) -> None:
+        while True:
+            peer = await self._board.lost()
+            training, name = self._owners.pop(peer, ("", ""))
+            if self._routes.get(name) == peer:
+                del self._routes[name]
+                if training in self._courses:
+                    course = self._courses[training]
+                    self._carry_out(course, course.membership.lose(name, "the connection dropped", time.monotonic()))
+                self.on_change()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            now = time.monotonic()
+            for course in list(self._courses.values()):
+                self._carry_out(course, course.membership.tick(now))
+                if course.membership.ring is not None and course.membership.stop is None and course.history.clock.due(now):
+                    self._carry_out(course, course.membership.save())
+
+    def _dispatch(self, arrival: Arrival, now: float) -> None:
+        message = arrival.message
+        if isinstance(message, PilotHello | PilotDone):
+            if arrival.key == self._pilot_key:
+                self._from_pilot(arrival.peer, message, now)
+            return
+        course = next((each for each in self._courses.values() if each.public_key == arrival.key), None)
+        if course is None:
+            return
+        if isinstance(message, Hello) and message.training == course.spec.name:
+            self._connect(message.member, arrival.peer, course.spec.name)
+            self._welcome(message.member)
+            self.on_change()
+        if self._owners.get(arrival.peer) == (course.spec.name, message.member):
+            self._from_member(course, message, now)
+
+    def _from_pilot(self, peer: bytes, message: PilotHello | PilotDone, now: float) -> None:
+        self._connect(message.pilot, peer, "")
+        if isinstance(message, PilotDone):
+            self._posts.done(message)
+            course = self._courses.get(message.training)
+            if course is not None:
+                self._ended(course, message, now)
+            return
+        assignment = self._posts.hello(message, self._wanted, {name: course.spec for name, course in self._courses.items()})
+        if assignment is not None:
+            self._send(message.pilot, assignment)
+        else:
+            self.on_change()
+
+    def _ended(self, course: Course, message: PilotDone, now: float) -> None:
+        """A training process is gone for certain; one that failed by itself is a failure of its script."""
+        self._carry_out(course, course.membership.gone(message.pilot, now))
+        if message.returncode in NO_FAILURE or message.returncode < 0 or message.returncode > 128:
+            return
+        course.failure = message.tail
+        self.on_failure(course.spec.name, message.tail)
+
+    def _from_member(self, course: Course, message: Message, now: float) -> None:
+        match message:
+            case Report():
+                course.history.report(message)
+                self._send_all(course, Settled(closed=course.history.settled))
+            case Measured():
+                course.history.measure(message)
+            case Saved():
+                course.history.saved(message, now)
+            case SaveFailed():
+                course.history.save_failed(message, now)
+            case Port():
+                peer = PeerPort(generation=message.generation, sender=message.member, key=message.key, port=message.port)
+                self._send(message.to, peer)
+            case Warm() if not self._same_model(course, message):
+                return
+            case _:
+                self._carry_out(course, course.membership.receive(message, now))
+        if isinstance(message, Leaving):
+            self.on_change()
+
+    def _same_model(self, course: Course, message: Warm) -> bool:
+        """All members must train the same model; one that does not is sent away, and says why."""
+        course.signature = course.signature if course.membership.members.keys() - {message.member} else message.signature
+        if course.signature == message.signature:
+            return True
+        text = f"{message.member} has built another model or dataset than the other members"
+        course.failure = text
+        self.on_failure(course.spec.name, text)
+        self._carry_out(course, course.membership.lose(message.member, text, time.monotonic()))
+        return False
+
+    # ---- what goes out
+
+    def _carry_out(self, course: Course, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Persist(record):
+                    self._ledger.record_generation(record)
+                    if record.closed is not None:
+                        course.history.began(record.closed)
+                case Send(member, message):
+                    self._send(member, message)
+                case Tell(kind, fields, ago):
+                    self._emit(kind, at=time.time() - ago, **fields)
+        if course.membership.finished and not course.told_finished:
+            course.told_finished = True
+            self._emit("training.finished", training=course.spec.name)
+
+    def _connect(self, name: str, peer: bytes, training: str) -> None:
+        self._routes[name] = peer
+        self._owners[peer] = (training, name)
+
+    def _welcome(self, member: str) -> None:
+        limits = self._limits
+        welcome = Welcome(
+            incarnation=self._incarnation,
+            beat_seconds=limits.beat_seconds,
+            exit_budget=limits.exit_budget,
+            orphan_limit=limits.orphan_limit,
+        )
+        self._send(member, welcome)
+
+    def _send_all(self, course: Course, message: Message) -> None:
+        for member in course.membership.members:
+            self._send(member, message)
+
+    def _send(self, name: str, message: Message) -> None:
+        peer = self._routes.get(name)
+        if peer is not None:
+            self._board.send(peer, message)
+
+
+def _status(member: str, entry: Entry) -> MemberStatus:
+    hello = entry.hello
+    return MemberStatus(member=member, pilot=hello.pilot, node=hello.node, state=entry.state, closed=entry.closed, speed=entry.speed)

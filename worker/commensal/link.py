@@ -1,0 +1,358 @@
+"""A member's thread to the coordinator: messages, heartbeats, sidecars, signals.
+
+It owns the socket and reads all sidecars, so that membership goes on while the trainer computes. What it learns it puts into the pure
+:class:`commensal.member.Member` under ``lock``, carries out what that asks for, and wakes the trainer, which waits in :meth:`wait_for`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import zmq
+
+from commensal import deadline, leaving
+from commensal.line import Line
+from commensal.member import Action, Drop, End, Form, Kill, Member, Probe, Send
+from commensal.messages import (
+    Beat,
+    Deadline,
+    Generation,
+    Hello,
+    Message,
+    PeerPort,
+    Port,
+    Report,
+    Settled,
+    SettledStep,
+    Warm,
+    Welcome,
+    Withdrawn,
+)
+from commensal.rendezvous import coordinator
+from commensal.ring.buffers import Memory
+from commensal.ring.client import Spares
+from commensal.ring.generations import Generations
+from commensal.ring.interface import address_towards
+from commensal.ring.probe import listen, unreachable
+
+FENCED = 75
+"""Exit code of a member that ends as if lost (EX_TEMPFAIL, sysexits.h): the launcher brings a newcomer."""
+POLL_SECONDS = 0.1
+REPORT_STEPS = 256
+HANG_UP_SECONDS = 1.0
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who this member is, from its launcher."""
+
+    member: str
+    pilot: str
+    training: str
+    node: str
+    folder: str
+    transport: str
+
+    @staticmethod
+    def of(environment: Mapping[str, str]) -> Identity:
+        """Raises KeyError outside of a pilot."""
+        return Identity(
+            member=environment["COMMENSAL_MEMBER"],
+            pilot=environment["COMMENSAL_PILOT"],
+            training=environment["COMMENSAL_TRAINING"],
+            node=environment["COMMENSAL_NODE"],
+            folder=environment["COMMENSAL_FOLDER"],
+            transport=environment.get("COMMENSAL_TRANSPORT", "mpi"),
+        )
+
+
+class Progress(msgspec.Struct):
+    """What a heartbeat tells of the trainer."""
+
+    entered: bool = False
+    moved: int = 0
+    closed_at: float | None = None
+    speed: float | None = None
+    step_seconds: float = 0.0
+    save_seconds: float = 0.0
+    saving: bool = False
+
+
+class Link(threading.Thread):
+    """Runs until the process ends. Everything public is used under ``lock``, or says otherwise."""
+
+    def __init__(self, identity: Identity) -> None:
+        super().__init__(name="commensal-link", daemon=True)
+        self.identity = identity
+        self.machine = Member(identity.member)
+        self.lock = threading.RLock()
+        self.progress = Progress()
+        self.reports: deque[SettledStep] = deque()
+        """Settled steps that the coordinator is not known to have."""
+        self.offers: Callable[[], int] = lambda: 0
+        self.memory: Memory | None = None
+        self.done = False
+        """The training is over for this process: nothing fences it any more."""
+        self._news = threading.Condition(self.lock)
+        self._warm: Warm | None = None
+        self._outbox: deque[Message] = deque()
+        self._welcome = Welcome(incarnation=0, beat_seconds=0.25, exit_budget=0.5, orphan_limit=300.0)
+        self._beat_due = 0.0
+        self._asked_at: float | None = None
+        self._told = False
+        self._hanging_up = False
+        self.started = threading.Event()
+        self._wake, self.waker = os.pipe()
+        os.set_blocking(self._wake, False)
+        os.set_blocking(self.waker, False)
+
+    # ---- for the trainer
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait, holding ``lock`` once, until ``condition()`` is true."""
+        while not condition():
+            self._news.wait(POLL_SECONDS)
+
+    def act(self, actions: list[Action]) -> None:
+        """Carry out what the machine asks for."""
+        for action in actions:
+            match action:
+                case Send(message):
+                    self.send(message)
+                case Form(propose):
+                    assert self.memory is not None
+                    self.generations.form(propose, self.memory)
+                case Kill(generation):
+                    self.generations.kill(generation)
+                case Drop(generation):
+                    self.generations.drop(generation)
+                case Probe(generation, seats):
+                    threading.Thread(target=self._probe, args=(generation, seats), daemon=True).start()
+                case End(reason):
+                    self._fenced(reason)
+        self.changed()
+
+    def changed(self) -> None:
+        """Something about this member is new: say so at once."""
+        self._beat_due = 0.0
+        self._news.notify_all()
+        self.wake()
+
+    def send(self, message: Message) -> None:
+        """Send as soon as there is anybody to hear."""
+        self._outbox.append(message)
+        self.wake()
+
+    def warm(self, signature: str) -> None:
+        """The model is built: take part."""
+        self._warm = Warm(member=self.identity.member, signature=signature, offers=self.offers())
+        self.send(self._warm)
+
+    def wake(self) -> None:
+        """Let the thread look around now. Any thread, no lock needed."""
+        try:
+            os.write(self.waker, b"\0")
+        except BlockingIOError:
+            return
+
+    @property
+    def out_of_touch(self) -> bool:
+        """There is no coordinator to hear us."""
+        return not self._line.up
+
+    def hang_up(self) -> None:
+        """Say what is still to be said and end the thread. Without ``lock``."""
+        self._hanging_up = True
+        self.wake()
+        self.join(HANG_UP_SECONDS)
+
+    def exit(self, code: int) -> None:
+        """End this process now: nothing of it may outlive the wish to leave. Any thread."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.generations.close()
+        os._exit(code)
+
+    # ---- the thread
+
+    def run(self) -> None:
+        """Look after everything, for ever."""
+        self._line = Line(Path(self.identity.folder), time.monotonic())
+        host, _, port = coordinator(Path(self.identity.folder)).address.removeprefix("tcp://").rpartition(":")
+        address = address_towards(host, int(port))
+        self._listener = listen(address)
+        self._address = f"{address}:{self._listener.getsockname()[1]}"
+        # Sidecars die with the thread that started them, so it is this one that starts them all.
+        self.generations = Generations(self.identity.member, Spares(self.identity.transport, address, oversubscribed=crowded()))
+        self.started.set()
+        while not self._hanging_up:
+            self._wait()
+            with self.lock:
+                self._look(time.monotonic())
+        with self.lock:
+            self.report()
+            self._say()
+        self._line.close()
+
+    def _wait(self) -> None:
+        poller = zmq.Poller()
+        poller.register(self._wake, zmq.POLLIN)
+        poller.register(self._listener, zmq.POLLIN)
+        self._line.watch(poller)
+        with self.lock:
+            for descriptor in self.generations.filenos():
+                poller.register(descriptor, zmq.POLLIN)
+            due = self._beat_due - time.monotonic()
+        poller.poll(int(max(0.0, min(due, POLL_SECONDS)) * 1000) + 1)
+
+    def _look(self, now: float) -> None:
+        self._drain()
+        self._sidecars()
+        if self._line.tend(now):
+            self._introduce()
+        for message in self._line.receive():
+            self._obey(message)
+        self._leave_in_time(now)
+        self._beat(now)
+        self._say()
+        if self.machine.ring is not None and self.machine.transfer is None:
+            self.generations.refill()
+
+    def _say(self) -> None:
+        while self._outbox and self._line.send(self._outbox[0]):
+            self._outbox.popleft()
+
+    def _drain(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._wake, 4096)
+        with suppress(BlockingIOError):
+            self._listener.accept()[0].close()
+
+    def _sidecars(self) -> None:
+        for event in self.generations.collect():
+            match event:
+                case Port():
+                    self.send(event)
+                case Generation():
+                    self.machine.offers = self.offers()
+                    self.act(self.machine.formed(event))
+                case (generation, reason):
+                    self.generations.drop(generation)
+                    self.act(self.machine.broken(generation, reason))
+        self._news.notify_all()
+
+    def _introduce(self) -> None:
+        """A connection has come up: say who we are and what we hold; what could not be said before is stale."""
+        machine, identity = self.machine, self.identity
+        self._outbox.clear()
+        self.send(
+            Hello(
+                member=identity.member,
+                pilot=identity.pilot,
+                training=identity.training,
+                node=identity.node,
+                address=self._address,
+                pid=os.getpid(),
+                generation=machine.ring.generation if machine.ring else None,
+                closed=machine.closed,
+            )
+        )
+        if self._warm is not None:
+            self.send(self._warm)
+        if machine.stopped:
+            self.act(machine.settle())
+        self._told = False
+
+    def _obey(self, message: Message) -> None:
+        match message:
+            case Deadline(seconds=seconds):
+                deadline.tell(seconds)
+            case PeerPort():
+                self.generations.give(message)
+            case _:
+                if isinstance(message, Welcome):
+                    self._welcome = message
+                if isinstance(message, Settled):
+                    self._forget_reports(message.closed)
+                self.act(self.machine.receive(message))  # type: ignore[arg-type]
+
+    def _beat(self, now: float) -> None:
+        if now < self._beat_due:
+            return
+        self._beat_due = now + self._welcome.beat_seconds
+        machine, progress = self.machine, self.progress
+        self.report()
+        beat = Beat(
+            member=self.identity.member,
+            generation=machine.ring.generation if machine.ring else None,
+            closed=machine.closed,
+            closed_ago=None if progress.closed_at is None else now - progress.closed_at,
+            entered=progress.entered,
+            moved=progress.moved,
+            speed=progress.speed,
+            deadline=deadline.remaining(),
+        )
+        self._line.send(beat)
+
+    def report(self) -> None:
+        """The first of the ring tells of settled steps, again and again until the coordinator is known to have them."""
+        ring = self.machine.ring
+        if self.reports and (self.done or (ring is not None and ring.seats[0].member == self.identity.member)):
+            now = time.monotonic()
+            steps = tuple(msgspec.structs.replace(step, closed_ago=now - step.closed_ago) for step in list(self.reports)[:REPORT_STEPS])
+            self._line.send(Report(member=self.identity.member, steps=steps))
+
+    def _forget_reports(self, closed: int) -> None:
+        while self.reports and self.reports[0].step <= closed:
+            self.reports.popleft()
+
+    def _probe(self, generation: Generation, seats: tuple[object, ...]) -> None:
+        found = unreachable(seats)  # type: ignore[arg-type]
+        with self.lock:
+            self.send(Withdrawn(member=self.identity.member, generation=generation, unreachable=found))
+
+    # ---- leaving
+
+    def _leave_in_time(self, now: float) -> None:
+        remaining = deadline.remaining()
+        near = remaining is not None and remaining < leaving.reserve(self.progress.save_seconds, self.progress.step_seconds)
+        if self._asked_at is None and (near or deadline.asked() is not None):
+            self._asked_at = now
+        if self.done or self._asked_at is None:
+            return
+        machine = self.machine
+        match leaving.verdict(
+            asked_ago=now - self._asked_at,
+            told=self._told,
+            holds_state=machine.closed is not None,
+            others_stay=machine.others_stay,
+            saving=machine.stopped or self.progress.saving,
+            remaining=remaining,
+            budget=self._welcome.exit_budget,
+        ):
+            case leaving.Verdict.GO:
+                self.exit(0 if machine.closed is None else FENCED)
+            case leaving.Verdict.ASK:
+                self._told = True
+                reason = "signal" if deadline.asked() is not None else "deadline"
+                self.act(machine.leave(reason, remaining or 0.0, self.progress.save_seconds))
+            case leaving.Verdict.STAY:
+                return
+
+    def _fenced(self, reason: str) -> None:
+        if self.done:
+            return
+        print(f"commensal: {self.identity.member} leaves: {reason}", file=sys.stderr, flush=True)
+        self.exit(FENCED)
+
+
+def crowded() -> bool:
+    """Whether members may outnumber cores here: several of them on one host (tests, the demo), or a single core."""
+    return bool(os.environ.get("COMMENSAL_CROWDED")) or (os.cpu_count() or 1) < 4
