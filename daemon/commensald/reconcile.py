@@ -56,6 +56,11 @@ def seconds_left(job: Job, grace_seconds: float, now: float) -> float | None:
 
 
 def backoff(failures: int, retry_at: float | None, now: float, first_seconds: float, most_seconds: float) -> tuple[int, float]:
-    """(failures in a row, when to try again) after one more failure at ``now``; a long good run before it starts the count anew."""
+    """(failures in a row, when to try again) after one more failure at ``now``.
+
+    Members that fail before the next try count as one failure; a long good run before it starts the count anew.
+    """
+    if retry_at is not None and now < retry_at:
+        return failures, retry_at
     in_row = 0 if retry_at is not None and now - retry_at > most_seconds else failures
     return in_row + 1, now + min(first_seconds * 2.0 ** min(in_row, 60), most_seconds)

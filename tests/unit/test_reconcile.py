@@ -68,6 +68,7 @@ def test_failures_in_a_row_wait_longer_and_a_long_good_run_forgives() -> None:
         now = retry_at + 1.0
     assert waits == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
     assert retry_at is not None
+    assert backoff(failures, retry_at, retry_at - 1.0, 5.0, 60.0) == (failures, retry_at)
     assert backoff(failures, retry_at, retry_at + 61.0, 5.0, 60.0) == (1, retry_at + 66.0)
     assert backoff(10_000, 0.0, 1.0, 5.0, 60.0)[1] == 61.0
 

@@ -85,7 +85,11 @@ def config(folder: Path) -> Config:
     pilots = folder / "pilots"
     pilots.mkdir(exist_ok=True)
     public_key(pilots)
-    given = {"daemon": {"state": str(folder / "state"), "poll_seconds": 0.05}, "pilots": {"folder": str(pilots)}}
+    given = {
+        "daemon": {"state": str(folder / "state"), "poll_seconds": 0.05},
+        "pilots": {"folder": str(pilots)},
+        "backoff": {"first_seconds": 1.0, "attempts": 2},
+    }
     return msgspec.convert(given, Config)
 
 
@@ -202,8 +206,10 @@ def test_a_failing_script_backs_off_and_is_given_up(tmp_path: Path, cluster: Pat
         (row,) = service.answer(requests.Trainings()).trainings
         assert (row.state, row.failures, row.tail) == (TrainingState.ACTIVE, 1, "Traceback\nValueError: no good")
         assert row.retry_in_seconds is not None
-        for _ in range(9):
-            service.training_failed("t", "ValueError: no good")
+        service.training_failed("t", "ValueError: that of another member")
+        assert service.answer(requests.Trainings()).trainings[0].failures == 1
+        await until(lambda: truth(len(rings.assigned.get("t", ())) == 3))
+        service.training_failed("t", "ValueError: no good")
         assert service.answer(requests.Trainings()).trainings[0].state is TrainingState.FAILED
         service.answer(requests.Resume(training="t"))
         await until(lambda: truth(len(rings.assigned.get("t", ())) == 3))
