@@ -172,6 +172,15 @@ def test_cancel_pending_assigned_and_running() -> None:
     assert core.advance(9.0) == [Kill(job="running", reason=Reason.CANCEL)]
 
 
+def test_cancel_in_grace_shortens_it_and_signals_no_more() -> None:
+    core = cluster(grace_seconds=30.0, kill_wait_seconds=5.0)
+    submit(core, 0.0, pilot("p", "n1"))
+    submit(core, 1.0, job("wide", 4, 10.0))
+    core.cancel("p", 2.0)
+    assert core.advance(2.0) == []
+    assert core.next_event(2.0) == 7.0
+
+
 @pytest.mark.parametrize(
     ("spec", "says"),
     [

@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
+
 from commensald.cluster import Reservation
 from commensald.schedulers.local.entry import Entry
 from commensald.schedulers.local.jobs import (
@@ -60,7 +62,7 @@ class Core:
         if spec.id in self.jobs:
             raise RefusedError(f"job {spec.id} is already in the cluster")
         if spec.pilot is not None:
-            spec = _lowest(spec)
+            spec = msgspec.structs.replace(spec, tier=0, priority=0.0)
         self.jobs[spec.id] = Entry(spec, self._submitted, now, self.policy.limit(spec.time_limit))
         self._submitted += 1
 
@@ -73,7 +75,7 @@ class Core:
             self._release(entry)
             del self.jobs[job]
             self._actions.append(Drop(job=job, reason=Reason.CANCEL))
-        elif entry.reason is None:
+        else:
             self._terminate(entry, Reason.CANCEL, now, self.policy.kill_wait_seconds)
 
     def ended(self, job: str) -> None:
@@ -274,8 +276,3 @@ class Core:
         held = self.primary_on if entry.spec.pilot is None else self.pilot_on
         for node in entry.nodes:
             del held[node]
-
-
-def _lowest(spec: JobSpec) -> JobSpec:
-    """Pilots share one tier, below every other."""
-    return JobSpec(id=spec.id, name=spec.name, owner=spec.owner, time_limit=spec.time_limit, tier=0, pilot=spec.pilot, node=spec.node)

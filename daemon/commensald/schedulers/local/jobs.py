@@ -23,7 +23,7 @@ class Reason(StrEnum):
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A submission. Order in the queue: ``tier``, then ``priority`` (both highest first), then order of submission.
 
-    ``pilot`` is the uuid of a preemptible pilot (one node, below every primary job), ``None`` for a primary job;
+    ``pilot`` is the uuid of a preemptible pilot (below every primary job, whatever its tier), ``None`` for a primary job;
     ``node`` is the one node an aimed pilot asks for.
     """
 

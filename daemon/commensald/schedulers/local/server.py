@@ -7,8 +7,8 @@ its actions are carried out, and a timer waits for its next event.
 from __future__ import annotations
 
 import asyncio
-import getpass
 import os
+import pwd
 import re
 import signal
 import socket
@@ -52,7 +52,7 @@ class Server:
         self._coming = next(workload, None)
         self._emit = emit
         self._version = version
-        self._owner = getpass.getuser()
+        self._owner = pwd.getpwuid(os.getuid()).pw_name
         self._running = Running(emit, self._job_ended, uuid.uuid4().hex)
         self._payloads: dict[str, Payload] = {}
         self._count = 0
