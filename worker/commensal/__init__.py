@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from commensal import deadline
 
 if TYPE_CHECKING:
-    from commensal.checkpoint import CheckpointError, SaveError
+    from commensal.checkpoint import SaveError
+    from commensal.manifest import CheckpointError
     from commensal.refusals import CrossSampleStateError
     from commensal.settling import StepInfo
     from commensal.state import StateError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["CheckpointError", "CrossSampleStateError", "SaveError", "StateError", "StepInfo", "Training"]
 
 _HOMES = {
-    "CheckpointError": "commensal.checkpoint",
+    "CheckpointError": "commensal.manifest",
     "CrossSampleStateError": "commensal.refusals",
     "SaveError": "commensal.checkpoint",
     "StateError": "commensal.state",

@@ -12,6 +12,7 @@ from torch import nn
 
 from commensal import checkpoint
 from commensal.data import Position
+from commensal.manifest import CheckpointError
 from commensal.state import StateError, Tree, blank, flatten, unflatten
 from commensal.update import Update
 
@@ -89,7 +90,7 @@ class TrainingReplica:
             self.load(*self._fresh)
             return
         if self._folder is None:
-            raise checkpoint.CheckpointError(f"no folder to load step {closed} from")
+            raise CheckpointError(f"no folder to load step {closed} from")
         self.load(*checkpoint.load(checkpoint.find(self._folder, closed)))
 
 
