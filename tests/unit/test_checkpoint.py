@@ -15,7 +15,8 @@ from torch import nn
 from training_parts import adam_net, linear, make, run
 
 from commensal import checkpoint
-from commensal.checkpoint import CheckpointError, SaveError, Snapshot
+from commensal.checkpoint import SaveError, Snapshot
+from commensal.manifest import CheckpointError
 from commensal.messages import Generation
 from commensal.state import StateError, blank, flatten, unflatten
 
@@ -142,6 +143,12 @@ def test_a_full_disk_keeps_the_previous_one_and_leaves_no_pieces(tmp_path: Path)
     assert isinstance(caught.value.__cause__, OSError)
     assert steps(tmp_path) == ["step-000000000001"]
     assert checkpoint.find(tmp_path, 1).step == 1
+
+
+def test_a_folder_that_cannot_be_written_is_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SaveError, match=r"folder='.*file/below' cannot be written: .*File exists"):
+        make(linear(), tmp_path / "file" / "below", steps=1)
 
 
 def test_training_goes_on_when_a_save_fails_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

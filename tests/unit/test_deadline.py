@@ -79,6 +79,14 @@ def test_asked_to_end_it_finishes_the_step_saves_and_goes(tmp_path: Path, number
     torch.testing.assert_close(model.state_dict(), same.state_dict(), rtol=0, atol=0)
 
 
+def test_after_the_loop_the_signals_are_given_back(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    training, model = adam_net(tmp_path, 1)
+    assert signal.getsignal(signal.SIGTERM) is not before
+    run(training, model)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_near_its_end_a_job_saves_and_goes(tmp_path: Path) -> None:
     job = start(tmp_path, SLURM_JOB_END_TIME="1000")
     try:

@@ -62,6 +62,7 @@ def test_a_buffer_that_a_forward_changes_is_refused_in_the_first_step() -> None:
         ({"clip_norm": float("nan")}, ValueError, "clip_norm=nan"),
         ({"precision": "half"}, ValueError, "precision='half'"),
         ({"lr_rule": "cubic"}, ValueError, "lr_rule='cubic'"),
+        ({"checkpoint_seconds": -1.0}, ValueError, "checkpoint_seconds=-1.0"),
         ({"seed": -1}, ValueError, "seed=-1"),
     ],
 )
