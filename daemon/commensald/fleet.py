@@ -44,19 +44,21 @@ class Fleet:
         """All that may still be in the queue."""
         return tuple(self._records.values())
 
-    async def reconcile(self, snapshot: Snapshot, asked: float) -> None:
-        """Learn job ids, close what is gone, cancel what the ledger does not know."""
+    async def reconcile(self, snapshot: Snapshot, asked: float) -> tuple[str, ...]:
+        """Learn job ids, close what is gone and give its uuids, cancel what the ledger does not know."""
         self.jobs = reconcile.ours(snapshot, self._owner)
         self._absences = reconcile.absences(self._records.values(), self.jobs, self._absences, asked)
         for each in list(self._records.values()):
             if each.uuid in self.jobs:
                 self._found(each, self.jobs[each.uuid])
-            elif self._absences.get(each.uuid, 0) >= reconcile.ABSENCES:
-                self._close(each.uuid, "absent from the queue")
+        gone = tuple(name for name, times in self._absences.items() if times >= reconcile.ABSENCES)
+        for name in gone:
+            self._close(name, "absent from the queue")
         unknown = reconcile.strangers(self.jobs, self._records)
         if unknown:
             log.warning("cancelling pilots that the ledger does not know: %s", ", ".join(unknown))
             await self._cancel_jobs(unknown)
+        return gone
 
     async def submit(self, requests: Sequence[Request], grace_seconds: float) -> None:
         """Ask for pilots, as many at once as the configuration allows; after a refusal wait, longer each time."""

@@ -31,6 +31,7 @@ class Rings(Protocol):
     def retire(self, training: str) -> None: ...
     def assign(self, nodes: Mapping[str, frozenset[str]]) -> None: ...
     def deadline(self, pilot: str, seconds: float) -> None: ...
+    def gone(self, pilot: str) -> None: ...
     def stop(self, training: str, reason: str) -> None: ...
     def resume(self, training: str) -> None: ...
     def status(self, training: str) -> TrainingStatus: ...
@@ -125,7 +126,7 @@ class Lives:
         for name in list(self._admitted):
             if self._records[name].state is TrainingState.ACTIVE and self._rings.status(name).finished:
                 self._set(name, TrainingState.FINISHED)
-            if self._records[name].state in ENDED and not self._rings.nodes(name):
+            if self._records[name].state in ENDED and not self._rings.status(name).members:
                 self._retire(name)
 
     def demands(self, *, draining: bool) -> tuple[Demand, ...]:
@@ -133,9 +134,9 @@ class Lives:
         now = time.time()
         return tuple(demand(self._records[name], self._rings.nodes(name), now, draining=draining) for name in sorted(self._admitted))
 
-    def held(self) -> frozenset[str]:
-        """Nodes at which members of any training still are."""
-        return frozenset().union(*(self._rings.nodes(name) for name in self._admitted))
+    def at_work(self) -> frozenset[str]:
+        """Pilots with a member that has not left yet."""
+        return frozenset(member.pilot for status in self.statuses() for member in status.members)
 
     def statuses(self) -> tuple[TrainingStatus, ...]:
         """Of every ring."""

@@ -122,7 +122,8 @@ class Service:
         snapshot = self._observer.snapshot if await self._observer.look() else None
         if snapshot is None:
             return
-        await self._fleet.reconcile(snapshot, self._observer.asked)
+        for gone in await self._fleet.reconcile(snapshot, self._observer.asked):
+            self._rings.gone(gone)
         for name, job in self._fleet.jobs.items():
             seconds = reconcile.seconds_left(job, snapshot.facts.grace_seconds, self._observer.now())
             if seconds is not None:
@@ -136,8 +137,7 @@ class Service:
         await self._act(decision, snapshot.facts.grace_seconds)
 
     async def _act(self, decision: Decision, grace_seconds: float) -> None:
-        held = self._lives.held()
-        at_work = {each.uuid for each in self._fleet.pilots() if each.node in held}
+        at_work = self._lives.at_work()
         await self._fleet.cancel([each for each in decision.cancel if each not in at_work])
         await self._fleet.submit(decision.submit, grace_seconds)
 
@@ -148,7 +148,7 @@ class Service:
 
     def _one_line(self) -> str:
         frozen = self.frozen()
-        return f"frozen: {frozen}" if frozen else f"{len(self._fleet.records())} pilots, {len(self._lives.held())} nodes in training"
+        return f"frozen: {frozen}" if frozen else f"{len(self._fleet.records())} pilots, {len(self._lives.at_work())} in training"
 
     def _status(self) -> requests.StatusReport:
         snapshot, forecast = self._observer.snapshot, self._observer.forecast

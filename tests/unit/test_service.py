@@ -50,6 +50,7 @@ class Nobody:
         self.assigned = dict(nodes)
 
     def deadline(self, pilot: str, seconds: float) -> None: ...
+    def gone(self, pilot: str) -> None: ...
 
     def stop(self, training: str, reason: str) -> None:
         self.stopped.append((training, reason))
