@@ -105,7 +105,7 @@ class Stage:
     def start_daemon(self) -> None:
         """Start it, or start it again."""
 
-        def emit(kind: str, **fields: Any) -> None:
+        def emit(kind: str, **fields: object) -> None:
             self.events.append({"at": fields.pop("at", None) or time.time(), "kind": kind, **fields})
 
         self.daemon = Daemon(self.folder, self.limits, emit)

@@ -373,6 +373,9 @@ class Membership:
     def _consider(self, now: float) -> list[Effect]:
         """Compare the ring with the members that should be in it; propose the difference once things are quiet."""
         inside = self._ring_members()
+        # Who is to leave and is in no ring goes at once, unless it may hold the only state.
+        idle = [name for name, entry in self.members.items() if entry.out and name not in inside and (inside or entry.closed is None)]
+        effects = self._send_away(idle, "is not needed")
         wanted = [
             name
             for name, entry in self.members.items()
@@ -381,12 +384,12 @@ class Membership:
         holders = self._holders()
         if holders and not set(wanted) & set(holders):
             self.stop = Stop(reason="all members were asked to leave", save=True)
-            return self._advance_stop(now)
+            return [*effects, *self._advance_stop(now)]
         if set(wanted) == set(inside) or not wanted or now - self._changed < self.limits.settle_seconds:
-            return []
+            return effects
         if not holders and self._silent and now < self._silent_until:
-            return []
-        return self._propose(wanted, now, "members changed")
+            return effects
+        return [*effects, *self._propose(wanted, now, "members changed")]
 
     # ---- transitions
 

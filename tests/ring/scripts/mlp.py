@@ -23,4 +23,4 @@ criterion = nn.CrossEntropyLoss()
 for x, y in training:
     training.step(criterion(model(x), y))
 if training.lead and "FINAL" in os.environ:
-    torch.save({name: tensor for name, tensor in model.state_dict().items()}, os.environ["FINAL"])
+    torch.save(dict(model.state_dict()), os.environ["FINAL"])
