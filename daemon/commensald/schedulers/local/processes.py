@@ -28,6 +28,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     zombie: bool
     started: int
     """Clock ticks since boot."""
+    mark: str | None = None
 
 
 class JobProcess:
@@ -35,7 +36,7 @@ class JobProcess:
 
     def __init__(self, argv: Sequence[str], mark: str, environment: Mapping[str, str], log: Path | None) -> None:
         """Start ``argv`` in a new session; output goes to the end of ``log``. Raises :class:`OSError`."""
-        self._mark = f"{MARK}={mark}".encode()
+        self._mark = mark
         with contextlib.ExitStack() as files:
             output = subprocess.DEVNULL if log is None else files.enter_context(log.open("ab", buffering=0))
             self._main = subprocess.Popen(
@@ -48,27 +49,16 @@ class JobProcess:
             )
         self.pid = self._main.pid
         self.pidfd = os.pidfd_open(self.pid)
-        self._started = _parse_stat(_read(self.pid, "stat")).started
 
-    def members(self) -> list[int]:
-        """The pids of its living processes, the main one first."""
-        table = process_table()
-        found = {p.pid for p in table if p.session == self.pid or (p.started >= self._started and self._marked(p.pid))}
+    def members(self, table: Sequence[Process]) -> list[int]:
+        """The pids of its living processes."""
+        found = {p.pid for p in table if p.session == self.pid or p.mark == self._mark}
         grown = True
         while grown:
             children = {p.pid for p in table if p.parent in found} - found
             grown = bool(children)
             found |= children
-        return sorted((p.pid for p in table if p.pid in found and not p.zombie), key=lambda pid: pid != self.pid)
-
-    def signal(self, *numbers: int) -> None:
-        """Send these to every process, one after the other, and to those that were forked meanwhile."""
-        reached: set[int] = set()
-        while fresh := [pid for pid in self.members() if pid not in reached]:
-            for pid in fresh:
-                for number in numbers:
-                    _send(pid, number)
-            reached.update(fresh)
+        return [p.pid for p in table if p.pid in found and not p.zombie]
 
     def returncode(self) -> int | None:
         """Reap the main process if it has ended: its exit code, or minus the signal that ended it."""
@@ -78,21 +68,40 @@ class JobProcess:
         """Forget it, once reaped."""
         os.close(self.pidfd)
 
-    def _marked(self, pid: int) -> bool:
-        try:
-            return self._mark in _read(pid, "environ").split(b"\0")
-        except OSError:
-            return False
+
+def send(jobs: Sequence[JobProcess], *numbers: int) -> None:
+    """Send these signals to every process of the jobs, one after the other, and to those that were forked meanwhile."""
+    reached: set[int] = set()
+    while True:
+        table = process_table()
+        fresh = {pid for job in jobs for pid in job.members(table)} - reached
+        if not fresh:
+            return
+        for pid in fresh:
+            for number in numbers:
+                _send(pid, number)
+        reached |= fresh
 
 
 def process_table() -> list[Process]:
-    """Every process that can be seen now."""
+    """Every process that can be seen now; marks are read of those that are younger than we are."""
+    born = _parse_stat(_read(os.getpid(), "stat")).started
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError):
-                found.append(_parse_stat(_read(int(name), "stat")))
+                process = _parse_stat(_read(int(name), "stat"))
+                found.append(process if process.started < born else msgspec.structs.replace(process, mark=_mark(process.pid)))
     return found
+
+
+def _mark(pid: int) -> str | None:
+    prefix = f"{MARK}=".encode()
+    try:
+        environment = _read(pid, "environ").split(b"\0")
+    except OSError:
+        return None
+    return next((entry.removeprefix(prefix).decode(errors="replace") for entry in environment if entry.startswith(prefix)), None)
 
 
 def _read(pid: int, name: str) -> bytes:

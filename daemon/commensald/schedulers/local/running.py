@@ -6,15 +6,15 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from commensald.events import Emit
 from commensald.schedulers import PilotSpec
-from commensald.schedulers.local.jobs import JobSpec, Reason
-from commensald.schedulers.local.processes import JobProcess, slurm_environment
+from commensald.schedulers.local.jobs import JobSpec, Reason, Signal
+from commensald.schedulers.local.processes import JobProcess, process_table, send, slurm_environment
 
 SWEEP_SECONDS = 0.002
 """How often a job's last processes are looked for after SIGKILL."""
@@ -71,13 +71,17 @@ class Running:
         self._emit("job.started", job=job, pilot=payload.spec.pilot, nodes=nodes, pid=process.pid)
         asyncio.get_running_loop().add_reader(process.pidfd, self._main_ended, job)
 
-    def signal(self, job: str, name: str, reason: Reason) -> None:
-        """Send SIGCONT and the signal to every process of the job."""
-        if job in self._processes:
-            self._reasons.setdefault(job, reason)
-            self._emit("job.signalled", job=job, pilot=self._payloads[job].spec.pilot, signal=name, reason=reason)
-            # A stopped process would not hear it.
-            self._processes[job].signal(signal.SIGCONT, signal.Signals[f"SIG{name}"])
+    def signal_all(self, signals: Iterable[Signal]) -> None:
+        """Send SIGCONT and the signal to every process of these jobs: a stopped one would not hear the signal alone."""
+        by_name: dict[str, list[JobProcess]] = {}
+        for each in signals:
+            if each.job in self._processes:
+                self._reasons.setdefault(each.job, each.reason)
+                pilot = self._payloads[each.job].spec.pilot
+                self._emit("job.signalled", job=each.job, pilot=pilot, signal=each.signal, reason=each.reason)
+                by_name.setdefault(each.signal, []).append(self._processes[each.job])
+        for name, processes in by_name.items():
+            send(processes, signal.SIGCONT, signal.Signals[f"SIG{name}"])
 
     def kill(self, job: str, reason: Reason) -> None:
         """Send SIGKILL to every process of the job."""
@@ -85,12 +89,11 @@ class Running:
             return
         self._reasons[job] = reason
         self._emit("job.killed", job=job, pilot=self._payloads[job].spec.pilot, reason=reason)
-        self._processes[job].signal(signal.SIGKILL)
+        send((self._processes[job],), signal.SIGKILL)
 
     async def end_all(self, patience_seconds: float) -> None:
         """SIGTERM all jobs, SIGKILL what is left after ``patience_seconds``, and wait until they are gone."""
-        for job in list(self._processes):
-            self.signal(job, "TERM", Reason.SHUTDOWN)
+        self.signal_all(Signal(job=job, signal="TERM", reason=Reason.SHUTDOWN) for job in self._processes)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience_seconds
         while self and loop.time() < deadline:
@@ -117,8 +120,8 @@ class Running:
     def _sweep(self, job: str, returncode: int) -> None:
         """The job has ended once nothing of it is left: kill the rest, look again."""
         process = self._processes[job]
-        if process.members():
-            process.signal(signal.SIGKILL)
+        if process.members(process_table()):
+            send((process,), signal.SIGKILL)
             asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep, job, returncode)
             return
         process.close()

@@ -7,6 +7,7 @@ its actions are carried out, and a timer waits for its next event.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import pwd
 import re
@@ -90,8 +91,12 @@ class Server:
             return
         now = time.time()
         self._feed(now)
-        for action in self._core.advance(now):
-            self._act(action, now)
+        for kind, actions in itertools.groupby(self._core.advance(now), key=type):
+            if kind is Signal:
+                self._running.signal_all(action for action in actions if isinstance(action, Signal))
+            else:
+                for action in actions:
+                    self._act(action, now)
         self._wait(now)
 
     def _feed(self, now: float) -> None:
@@ -115,8 +120,6 @@ class Server:
                 self._emit("job.assigned", at=now, job=action.job, pilot=pilot, nodes=action.nodes)
             case Start():
                 self._running.start(self._payloads[action.job], action.nodes, now, action.end)
-            case Signal():
-                self._running.signal(action.job, action.signal, action.reason)
             case Kill():
                 self._running.kill(action.job, action.reason)
             case Drop():
