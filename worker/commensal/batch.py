@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 
 def shards(samples: int, micro_batch: int) -> tuple[range, ...]:
@@ -35,7 +35,7 @@ def shares(count: int, speeds: Sequence[float]) -> tuple[range, ...]:
         _, rank = queue[0]
         given[rank] += 1
         heapq.heapreplace(queue, ((given[rank] + 1) / rates[rank], rank))
-    edges = [sum(given[:rank]) for rank in range(len(given) + 1)]
+    edges = list(accumulate(given, initial=0))
     return tuple(range(low, high) for low, high in pairwise(edges))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import accumulate
 
 import torch
 from torch.nn import Parameter
@@ -39,7 +40,7 @@ class Gradients:
         self._names = list(parameters)[::-1]
         self._parameters = list(parameters.values())[::-1]
         counts = [parameter.numel() for parameter in self._parameters]
-        self._edges = [sum(counts[:k]) for k in range(len(counts) + 1)]
+        self._edges = list(accumulate(counts, initial=0))
         pieces = zip(self._parameters, self._edges, self._edges[1:], strict=False)
         self._views = [memory[low:high].view(parameter.shape) for parameter, low, high in pieces]
         self._buckets = buckets(counts)
@@ -54,13 +55,14 @@ class Gradients:
     def reset(self) -> None:
         """Forget which parameters were used and which buckets were launched."""
         self._launch, self._next = None, 0
-        self._waiting = [len(group) for group in self._buckets]
+        self._waiting = [set(group) for group in self._buckets]
+        self._arrived: set[int] = set()
         self.used.clear()
 
     def backward(self, loss: torch.Tensor, launch: Launch | None) -> None:
         """Add the gradients of ``loss``. With ``launch``, each bucket is launched as soon as it and all before it are complete.
 
-        Raises GradientError when a gradient arrives after its bucket was launched, or not in its view.
+        Raises GradientError when a gradient arrives twice with ``launch``, or not in its view.
         """
         self._launch = launch
         try:
@@ -89,7 +91,7 @@ class Gradients:
             yield
             for index in chosen:
                 if self._parameters[index].grad is not self._views[index]:
-                    raise GradientError(f"the gradient of {self._names[index]!r} was replaced; sparse gradients cannot be added up")
+                    raise GradientError(f"the gradient of {self._names[index]!r} was replaced during backward, so it cannot be added up")
         finally:
             for index in chosen:
                 self._parameters[index].grad = None
@@ -101,9 +103,10 @@ class Gradients:
             self.used.add(index)
             if self._launch is None:
                 return
-            self._waiting[bucket] -= 1
-            if bucket < self._next or self._waiting[bucket] < 0:
+            self._waiting[bucket].discard(index)
+            if index in self._arrived:
                 raise GradientError(f"{self._names[index]!r} got a second gradient in one backward (reentrant checkpointing?)")
+            self._arrived.add(index)
             while self._next < len(self._buckets) and not self._waiting[self._next]:
                 self._send(self._launch)
 

@@ -114,9 +114,10 @@ class Training:
         return self._lead
 
     def on_step(self, function: Callable[[StepInfo], object]) -> None:
-        """Call ``function`` once for each step, when it is settled and the parameters are exactly those after it.
+        """Call ``function`` once for each step that this process closed, when it is settled and the parameters are exactly those after it.
 
-        A step that other members closed, and whose result this process received, is not told here.
+        Only after a loss may they be those of the next step: other members had closed it and gave this one their state. That next step is
+        told at the members that closed it.
         """
         self._settling.add(function)
 
