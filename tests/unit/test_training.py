@@ -9,9 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from training_parts import DATASET, INPUTS, TARGETS, linear, make, net, run
 
+from commensal import training as loop
 from commensal.data import Position, upcoming
+from commensal.gradients import GradientError
+from commensal.ring import Place, Replica
+from commensal.ring.alone import Alone
 from commensal.settling import StepInfo
 from commensal.training import LoopError, Training
 
@@ -144,6 +149,59 @@ def test_ends_at_its_goal(goal: dict[str, int], steps: int) -> None:
     run(training, model)
     assert training.closed == steps
     assert run(training, model) == []
+
+
+class Chosen(Alone):
+    """Asks for a global batch."""
+
+    def __init__(self, batch: int) -> None:
+        super().__init__(None, 1.0)
+        self.batch = batch
+
+    def begin(self, replica: Replica) -> Place:
+        return Place(rank=0, size=1, speeds=(1.0,), batch=self.batch)
+
+
+@pytest.mark.parametrize(("rule", "factor"), [("linear", 2.0), ("sqrt", 2**0.5), (None, 1.0)])
+def test_an_elastic_batch_scales_the_rate_of_its_steps(monkeypatch: pytest.MonkeyPatch, rule: str | None, factor: float) -> None:
+    """64 samples where 32 are the smallest batch; the ragged rest of 6 belongs to a batch of 64 too; the rate itself stays."""
+    monkeypatch.setattr(loop, "_ring", lambda folder, seconds: Chosen(64))
+    model, plain = linear(), linear()
+    training = make(model, epochs=1, batch_size=(32, 64), lr_rule=rule)
+    run(training, model)
+    optimizer = torch.optim.SGD(plain.parameters(), lr=0.1 * factor, momentum=0.9)
+    for offset in (0, 64):
+        chosen = torch.tensor(upcoming(Position(seed=0, length=70, offset=offset, batch=64), 64))
+        optimizer.zero_grad()
+        functional.cross_entropy(plain(INPUTS[chosen]), TARGETS[chosen]).backward()
+        optimizer.step()
+    torch.testing.assert_close(model.state_dict(), plain.state_dict())
+    assert training.closed == 2
+
+
+def test_a_batch_outside_the_allowed_range_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_ring", lambda folder, seconds: Chosen(65))
+    model = linear()
+    with pytest.raises(ValueError, match=r"a batch of 65 is outside batch_size=\(32, 64\)"):
+        run(make(model, epochs=1, batch_size=(32, 64)), model)
+
+
+class Reentrant(nn.Module):
+    """Two reentrant checkpoints over the same layer: its gradient comes in two parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.inner = nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        once = checkpoint(self.inner, self.first(inputs), use_reentrant=True)
+        return checkpoint(self.inner, once, use_reentrant=True)
+
+
+def test_a_gradient_that_comes_after_its_bucket_is_named() -> None:
+    model = Reentrant()
+    with pytest.raises(GradientError, match=r"'inner\.(weight|bias)' got a second gradient"):
+        run(make(model, steps=1), model)
 
 
 def test_a_body_without_step_and_a_step_without_body_are_errors() -> None:
