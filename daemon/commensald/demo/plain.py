@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from commensald.demo.board import Board
-from commensald.demo.record import Checkpoint, Entry, GenerationMade, Killed, Signalled, Started, StepsLost
+from commensald.demo.record import Checkpoint, Entry, Failed, GenerationMade, Killed, Signalled, Started, StepsLost
 
 
 def line(entry: Entry) -> str | None:
@@ -26,6 +26,8 @@ def line(entry: Entry) -> str | None:
             return f"{entry.training}: step {entry.step} saved"
         case StepsLost():
             return f"{entry.training}: steps {entry.first} to {entry.last} lost"
+        case Failed():
+            return f"{entry.training}: failed: {(entry.tail.strip().splitlines() or ['?'])[-1]}"
         case _:
             return None
 

@@ -157,6 +157,13 @@ class Finished(Recorded, frozen=True, kw_only=True, tag="training.finished"):
     training: str
 
 
+class Failed(Recorded, frozen=True, kw_only=True, tag="training.failed"):
+    """A training script raised; ``tail`` holds its last lines."""
+
+    training: str
+    tail: str = ""
+
+
 class DemoStarted(Recorded, frozen=True, kw_only=True, tag="demo.started"):
     """The demo's clock starts."""
 
@@ -170,7 +177,7 @@ class DemoEnded(Recorded, frozen=True, kw_only=True, tag="demo.ended"):
 
 Entry: TypeAlias = (
     ClusterStarted | Assigned | Started | Signalled | Killed | Ended | NodeChanged | Reserved | GenerationMade | StayBegan | StayEnded
-    | Step | Checkpoint | StepsLost | Measured | Finished | DemoStarted | DemoEnded
+    | Step | Checkpoint | StepsLost | Measured | Finished | Failed | DemoStarted | DemoEnded
 )  # fmt: skip
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in Entry.__args__)

@@ -10,8 +10,8 @@ from commensald.demo.summary import Summary
 def table(summary: Summary) -> Table:
     """Every figure of the summary with its meaning in words."""
     rows = Table(box=None, padding=(0, 2), show_header=False)
-    rows.add_column(justify="left", style="bold")
-    rows.add_column(justify="right")
+    rows.add_column(justify="left", style="bold", no_wrap=True)
+    rows.add_column(justify="left", no_wrap=True)
     for title, figure in _figures(summary):
         rows.add_row(title, figure)
     for training in summary.trainings:
