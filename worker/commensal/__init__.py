@@ -1,16 +1,12 @@
 """Commensal's worker: what a training script imports.
 
-In a pilot this installs the handlers of SIGTERM and SIGUSR1 before torch is imported. Names are loaded on first use, so that the daemon and
-the launcher, which want only :mod:`commensal.messages`, import neither torch nor MPI.
+Names are loaded on first use, so that the daemon and the launcher, which want only :mod:`commensal.messages`, import neither torch nor MPI.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING
-
-from commensal import deadline
 
 if TYPE_CHECKING:
     from commensal.checkpoint import SaveError
@@ -30,9 +26,6 @@ _HOMES = {
     "StepInfo": "commensal.settling",
     "Training": "commensal.training",
 }
-
-if "COMMENSAL_MEMBER" in os.environ:
-    deadline.install()
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""How long this process may still run, and whether it has been asked to end. Imports nothing heavy: installed before torch.
+"""How long this process may still run, and whether it has been asked to end. Installed once there is something to lose.
 
 Sources: the job's end in the environment (``SLURM_JOB_END_TIME``, sbatch(1)), what the daemon says, and the grace that follows TERM
 or USR1.

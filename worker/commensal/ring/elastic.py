@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import torch
 
-from commensal import checkpoint
+from commensal import checkpoint, deadline
 from commensal.checkpoint import Snapshot
 from commensal.link import Identity, Link
 from commensal.member import Words
@@ -32,6 +32,8 @@ def connect() -> Elastic:
     link = Link(Identity.of(os.environ))
     link.start()
     link.started.wait()
+    # Until now SIGTERM has simply ended the process, which holds nothing yet: no handler could act while torch is being imported.
+    deadline.install()
     signal.set_wakeup_fd(link.waker, warn_on_full_buffer=False)
     return Elastic(link)
 
