@@ -59,11 +59,12 @@ class History:
 
     def began(self, closed: int) -> None:
         """A ring starts from the state after ``closed`` steps: settled steps beyond it are lost."""
-        if closed < self.settled:
-            self.steps_lost += self.settled - closed
-            self.samples -= sum(self._sizes.pop(step, 0) for step in range(closed + 1, self.settled + 1))
-            self.clock.losses += 1
-            self._emit("steps.lost", training=self.training, first=closed + 1, last=self.settled)
+        if closed >= self.settled:
+            return
+        self.samples -= sum(self._sizes.pop(step, 0) for step in range(closed + 1, self.settled + 1))
+        self.steps_lost += self.settled - closed
+        self.clock.losses += 1
+        self._emit("steps.lost", training=self.training, first=closed + 1, last=self.settled)
         self.settled = closed
 
     def measure(self, message: Measured) -> None:
