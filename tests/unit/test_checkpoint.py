@@ -118,10 +118,10 @@ def test_a_damaged_checkpoint_is_skipped_with_a_warning(tmp_path: Path, damage: 
 
 
 def test_two_are_kept_and_what_lies_before_them_goes(tmp_path: Path) -> None:
-    checkpoint.write_slice(state(1), 0, 2, GENERATION, tmp_path)
-    for step in (2, 3, 4):
+    for step in (2, 4, 6):
+        checkpoint.write_slice(state(step - 1), 0, 2, GENERATION, tmp_path)
         save(tmp_path, state(step))
-    assert steps(tmp_path) == ["step-000000000003", "step-000000000004"]
+    assert steps(tmp_path) == ["step-000000000004", "step-000000000006"]
 
 
 def test_killed_at_every_stage_the_previous_one_is_there(tmp_path: Path) -> None:
@@ -149,6 +149,22 @@ def test_a_folder_that_cannot_be_written_is_named_at_once(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(SaveError, match=r"folder='.*file/below' cannot be written: .*File exists"):
         make(linear(), tmp_path / "file" / "below", steps=1)
+
+
+def test_a_save_that_fails_does_not_touch_the_same_steps_checkpoint(tmp_path: Path) -> None:
+    taken = state(2, elements=5000)
+    save(tmp_path, taken)
+    with largest_file(4096), pytest.raises(SaveError):
+        save(tmp_path, taken)
+    assert checkpoint.find(tmp_path, 2).step == 2
+
+
+def test_a_manifest_that_does_not_fit_gives_the_space_back(tmp_path: Path) -> None:
+    save(tmp_path, state(1))
+    checkpoint.write_slice(state(2), 0, 1, GENERATION, tmp_path)
+    with largest_file(100), pytest.raises(SaveError, match="the manifest of step 2"):
+        checkpoint.try_manifest(tmp_path, 2, GENERATION, 1)
+    assert steps(tmp_path) == ["step-000000000001"]
 
 
 def test_training_goes_on_when_a_save_fails_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,9 +76,7 @@ def write_slice(taken: Snapshot, rank: int, size: int, generation: Generation, f
         )
         write_whole(path.with_name(f"{stem(generation, rank, size)}.json"), _writer(msgspec.json.encode(record)))
     except OSError as error:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-            path.parent.rmdir()
+        _drop_slice(path)
         raise SaveError(f"step {taken.step} could not be saved in {path.parent}: {error}") from error
     return record
 
@@ -95,6 +93,8 @@ def try_manifest(folder: Path, step: int, generation: Generation, size: int) -> 
     try:
         write_whole(path, _writer(assemble(step, generation, [(name, path.with_name(name).read_bytes()) for name in names])))
     except OSError as error:
+        if size == 1 and not path.exists():
+            shutil.rmtree(path.parent, ignore_errors=True)
         raise SaveError(f"the manifest of step {step} could not be written in {path.parent}: {error}") from error
     _drop_old(folder)
     return path
@@ -137,10 +137,18 @@ def _writer(content: bytes) -> Callable[[BinaryIO], int]:
     return lambda stream: stream.write(content)
 
 
+def _drop_slice(path: Path) -> None:
+    """Give back the space of a slice without a record; one with a record may belong to a checkpoint already."""
+    with suppress(OSError):
+        if not path.with_suffix(".json").exists():
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
+
+
 def _drop_old(folder: Path) -> None:
-    """Keep the KEEP newest checkpoints; what lies before them goes, manifest first, so that no half of one looks complete."""
+    """Keep the KEEP newest checkpoints; all else before the newest goes, manifest first, so that no half of one looks complete."""
     kept = complete(folder)[-KEEP:]
     for path in sorted((folder / "checkpoints").glob("step-*")):
-        if kept and path < kept[0]:
+        if kept and path < kept[-1] and path not in kept:
             (path / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(path, ignore_errors=True)

@@ -34,6 +34,7 @@ class Alone:
         self._began: float | None = None
         self._longest = 0.0
         self._failed: Outcome | None = None
+        self._on_disk: int | None = None
 
     def memory(self, words: int) -> torch.Tensor:
         return torch.zeros(words)
@@ -85,9 +86,9 @@ class Alone:
 
     def finish(self, replica: Replica) -> None:
         """Save the last state. Raises SaveError."""
-        if self._folder is None:
-            return
         self._saver.join()
+        if self._folder is None or self._on_disk == replica.closed:
+            return
         self._failed = None
         self.save(checkpoint.snapshot(replica))
         self._saver.join()
@@ -98,6 +99,7 @@ class Alone:
         found = checkpoint.newest(self._folder) if self._folder is not None else None
         if found is not None:
             replica.load(*checkpoint.load(found))
+            self._on_disk = found.step
 
     def _must_go(self) -> int | None:
         number = deadline.asked()
@@ -111,6 +113,7 @@ class Alone:
         assert self._folder is not None
         checkpoint.write_slice(taken, 0, 1, GENERATION, self._folder)
         checkpoint.try_manifest(self._folder, taken.step, GENERATION, 1)
+        self._on_disk = taken.step
 
     def _saved(self, outcome: Outcome) -> None:
         if outcome.error is not None:
