@@ -130,6 +130,7 @@ def test_a_signal_waits_for_the_child(router: Router, launcher: subprocess.Popen
     script = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); open('up', 'w').write('1'); time.sleep(60)"
     router.send(assignment(tmp_path, script))
     wait_for(tmp_path / "up")
+    time.sleep(1.0)
     os.killpg(launcher.pid, signal.SIGTERM)
     done = router.wait(PilotDone)
     assert isinstance(done, PilotDone)
@@ -186,8 +187,9 @@ def test_starts_without_torch_or_mpi() -> None:
 
 def test_a_child_that_the_signal_missed_is_told(router: Router, launcher: subprocess.Popen[bytes], tmp_path: Path) -> None:
     router.wait(PilotHello)
-    router.send(assignment(tmp_path, "import time; open('up', 'w').write('1'); time.sleep(60)"))
-    wait_for(tmp_path / "up")
+    router.send(assignment(tmp_path, "import time; time.sleep(60)"))
+    while not psutil.Process(launcher.pid).children():
+        time.sleep(0.001)
     launcher.send_signal(signal.SIGTERM)
     done = router.wait(PilotDone)
     assert isinstance(done, PilotDone)

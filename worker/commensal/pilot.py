@@ -26,6 +26,7 @@ from commensal.messages import Assignment, Dismiss, Message, PilotDone, PilotHel
 HELLO_SECONDS = 0.5
 ORPHAN_SECONDS = 300.0
 GRACE_SECONDS = 30.0
+NEWBORN_SECONDS = 1.0
 
 
 class Launcher:
@@ -39,6 +40,7 @@ class Launcher:
         self._wake = wake
         self._child: Child | None = None
         self._assignment: Assignment | None = None
+        self._born = 0.0
         self._leave_by: float | None = None
         self.asked_to_leave = False
 
@@ -62,8 +64,8 @@ class Launcher:
     def _over(self, now: float) -> bool:
         if self.asked_to_leave and self._leave_by is None:
             self._leave_by = now + self._grace
-            if self._child is not None:
-                self._child.terminate()  # it may have been born after the signal
+            if self._child is not None and now - self._born < NEWBORN_SECONDS:
+                self._child.terminate()  # it may have come after the signal; an older one must not get a second one as it leaves
         if self._child is None:
             return self.asked_to_leave or now - self._line.heard > ORPHAN_SECONDS
         return self._leave_by is not None and now > self._leave_by
@@ -83,13 +85,15 @@ class Launcher:
     def _obey(self, message: Message) -> None:
         if isinstance(message, Dismiss):
             self.asked_to_leave = True
+            if self._child is not None:
+                self._child.terminate()
         elif isinstance(message, Assignment) and self._child is None and not self.asked_to_leave:
             self._start(message)
 
     def _start(self, assignment: Assignment) -> None:
         try:
             self._child = Child(assignment.argv, child_environment(assignment, self._hello, self._environment), assignment.folder)
-            self._assignment = assignment
+            self._assignment, self._born = assignment, time.monotonic()
         except OSError as error:
             self._report(assignment, NOT_STARTED, f"{assignment.argv[0]}: {error}")
 
