@@ -79,14 +79,15 @@ def test_asked_to_end_it_finishes_the_step_saves_and_goes(tmp_path: Path, number
     torch.testing.assert_close(model.state_dict(), same.state_dict(), rtol=0, atol=0)
 
 
-def test_in_a_pilot_signals_are_handled_before_torch_is_there() -> None:
+def test_signals_end_a_process_that_holds_nothing_and_are_noted_afterwards() -> None:
     program = (
-        "import os, signal, sys, commensal; from commensal import deadline; os.kill(os.getpid(), signal.SIGUSR1);"
-        "print('torch' in sys.modules, deadline.asked() == signal.SIGUSR1, round(deadline.remaining()))"
+        "import os, signal, sys, commensal; from commensal import deadline; before = signal.getsignal(signal.SIGTERM);"
+        "deadline.install(); os.kill(os.getpid(), signal.SIGUSR1);"
+        "print(before.name, 'torch' in sys.modules, deadline.asked() == signal.SIGUSR1, round(deadline.remaining()))"
     )
     environment = {**os.environ, "COMMENSAL_MEMBER": "p.1", "COMMENSAL_GRACE_SECONDS": "12"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=30)
-    assert done.stdout.split() == ["False", "True", "12"]
+    assert done.stdout.split() == ["SIG_DFL", "False", "True", "12"]
 
 
 def test_after_the_loop_the_signals_are_given_back(tmp_path: Path) -> None:
