@@ -9,7 +9,7 @@ from commensald.demo.summary import Summary
 
 def table(summary: Summary) -> Table:
     """Every figure of the summary with its meaning in words."""
-    rows = Table(box=None, padding=(0, 2), show_header=False)
+    rows = Table(box=None, padding=(0, 1), show_header=False)
     rows.add_column(justify="left", style="bold", no_wrap=True)
     rows.add_column(justify="left", no_wrap=True)
     for title, figure in _figures(summary):
@@ -24,16 +24,16 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
     return [
         ("nodes", str(summary.nodes)),
         ("primary jobs started", str(summary.primary_jobs)),
-        ("longest delay of one by us", _number(summary.primary_delay_seconds_max, "{:.3f} s")),
+        ("longest delay of one", _number(summary.primary_delay_seconds_max, "{:.3f} s")),
         ("idle", f"{summary.idle_node_seconds:.1f} node-seconds"),
-        ("of these harvested", _share(summary.harvested_node_seconds, summary.idle_node_seconds)),
-        ("of these in a ring", _share(summary.in_ring_node_seconds, summary.idle_node_seconds)),
-        ("pilots started / preempted / killed", f"{summary.pilots} / {summary.preemptions} / {summary.kills}"),
-        ("generations, largest ring", f"{summary.generations}, {summary.members_max} members"),
-        ("pilot start to first step, median", _number(summary.join_seconds_median, "{:.2f} s")),
+        ("  harvested", _share(summary.harvested_node_seconds, summary.idle_node_seconds)),
+        ("  in a ring", _share(summary.in_ring_node_seconds, summary.idle_node_seconds)),
+        ("pilots", f"{summary.pilots} started, {summary.preemptions} preempted, {summary.kills} killed"),
+        ("generations", f"{summary.generations}, the largest of {summary.members_max} members"),
+        ("start to first step, median", _number(summary.join_seconds_median, "{:.2f} s")),
         ("kill to next step, median", _number(summary.recovery_seconds_median, "{:.2f} s")),
-        ("steps settled / lost", f"{summary.steps:,} / {summary.steps_lost}"),
-        ("samples repeated / skipped", f"{summary.samples_repeated} / {summary.samples_skipped}"),
+        ("steps", f"{summary.steps:,} settled, {summary.steps_lost} lost"),
+        ("samples", f"{summary.samples_repeated} repeated, {summary.samples_skipped} skipped"),
         ("checkpoints", str(summary.checkpoints)),
         ("deadline misses", str(summary.deadline_misses)),
     ]
