@@ -12,6 +12,7 @@ from rich.console import Console
 from commensald.demo import plain, report, timeline
 from commensald.demo.board import Board, Use
 from commensald.demo.injection import Kills
+from commensald.demo.occupancy import stays
 from commensald.demo.record import read
 from commensald.demo.summary import summarise
 from commensald.demo.view import Strip, render, sparkline
@@ -105,3 +106,8 @@ def test_the_report_has_every_training_and_share() -> None:
 def test_the_timeline_is_a_picture(tmp_path: Path) -> None:
     timeline.draw(random_log(3), tmp_path / "timeline.png")
     assert (tmp_path / "timeline.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_ring_sizes_follow_the_stays() -> None:
+    entries = read(LOG)
+    assert timeline.ring_sizes(stays(entries), "net") == [(25, 1), (30, 2), (59.8, 1), (79, 0)]

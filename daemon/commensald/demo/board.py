@@ -93,6 +93,11 @@ class Board:
             return (Use.RING, self._ring[node][1]) if node in self._ring else (Use.PILOT, None)
         return Use.IDLE, None
 
+    def stepping(self, training: str) -> list[Seat]:
+        """The members that step now, in the order of their ring: seated in its generation and in a stay."""
+        present = {member for member, _ in self._ring.values()}
+        return [seat for seat in self.rings[training].members if seat.member in present]
+
     def apply(self, entry: Entry) -> None:
         """Take one event into account."""
         match entry:

@@ -23,6 +23,6 @@ class Kills(msgspec.Struct, frozen=True, kw_only=True):
         if done >= len(self.due) or elapsed < self.due[done]:
             return None
         least = self.members if elapsed < self.due[done] + self.patience else 2
-        ring = max(board.rings.values(), key=lambda ring: len(ring.members))
-        alive = [seat.pilot for seat in ring.members if seat.pilot in board.jobs]
-        return alive[done % len(alive)] if len(alive) >= least else None
+        largest = max((board.stepping(name) for name in board.rings), key=len)
+        pilots = [seat.pilot for seat in largest if seat.pilot in board.jobs]
+        return pilots[done % len(pilots)] if len(pilots) >= least else None

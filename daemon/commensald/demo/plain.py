@@ -37,7 +37,7 @@ def status(board: Board) -> Iterator[str]:
     for name, ring in board.rings.items():
         loss = f"{ring.losses[-1]:.4f}" if ring.losses else "-"
         accuracy = "-" if ring.accuracy is None else f"{ring.accuracy:.3f}"
-        yield f"{name}: {len(ring.members)} members, step {ring.steps}, {ring.samples} samples, loss {loss}, accuracy {accuracy}"
+        yield f"{name}: {len(board.stepping(name))} members, step {ring.steps}, {ring.samples} samples, loss {loss}, accuracy {accuracy}"
 
 
 def short(pilot: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -13,8 +14,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from commensald.demo.intervals import Spans
-from commensald.demo.occupancy import Occupancy, occupancy
-from commensald.demo.record import Assigned, Entry, GenerationMade, Killed, Signalled, clock, read
+from commensald.demo.occupancy import Occupancy, Stay, occupancy, stays
+from commensald.demo.record import Assigned, Entry, Killed, Signalled, clock, read
 from commensald.demo.summary import kills, preemptions, training_names
 from commensald.events import Event
 
@@ -71,15 +72,22 @@ def _draw_interruptions(axes: Axes, entries: Sequence[Entry], nodes: Sequence[Oc
 
 def _draw_rings(axes: Axes, entries: Sequence[Entry], names: Sequence[str], start: float, stop: float) -> None:
     for index, name in enumerate(names):
-        rings = [entry for entry in entries if isinstance(entry, GenerationMade) and entry.training == name and entry.at <= stop]
-        times = [*(ring.at - start for ring in rings), stop - start]
-        sizes = [len(ring.members) for ring in rings]
-        axes.step(times, [*sizes, sizes[-1] if sizes else 0], where="post", color=_colour(index), linewidth=1.8)
+        changes = ring_sizes(stays(entries), name)
+        times = [0.0, *(at - start for at, _ in changes if at < stop), stop - start]
+        sizes = [0, *(size for at, size in changes if at < stop)]
+        axes.step(times, [*sizes, sizes[-1]], where="post", color=_colour(index), linewidth=1.8)
     axes.set_ylabel("members")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e4e4e4", linewidth=0.7)
+
+
+def ring_sizes(members: Sequence[Stay], training: str) -> list[tuple[float, int]]:
+    """(instant, members that step from then on) at each change of a training's ring."""
+    edges = [edge for stay in members if stay.training == training for edge in ((stay.begin, 1), (stay.end, -1))]
+    at = sorted(edges)
+    return list(zip((instant for instant, _ in at), accumulate(change for _, change in at), strict=True))
 
 
 def _legend(names: Sequence[str]) -> list[Patch | Line2D]:

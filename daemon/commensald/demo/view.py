@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from commensald.demo.board import Board, Counters, Ring, Use
+from commensald.demo.board import Board, Counters, Use
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 COLOURS = ("dodger_blue2", "dark_orange", "green3", "orchid", "gold3", "red3")
@@ -46,7 +46,7 @@ def render(board: Board, strip: Strip, elapsed: float, seconds: float) -> Render
     names = list(board.rings)
     title = f"commensal demo · {min(elapsed, seconds):.0f} of {seconds:.0f} s"
     return Panel(
-        Group(_strip(strip, names), _legend(names), Text(), _rings(board.rings), Text(), _counters(board.counters)),
+        Group(_strip(strip, names), _legend(names), Text(), _rings(board), Text(), _counters(board.counters)),
         title=title,
         expand=False,
     )
@@ -91,14 +91,14 @@ def _legend(names: Sequence[str]) -> Text:
     return legend
 
 
-def _rings(rings: dict[str, Ring]) -> Table:
+def _rings(board: Board) -> Table:
     table = Table(box=None, padding=(0, 2), header_style="dim")
     for title in ("training", "generation", "members", "step", "epoch", "samples", "loss", "", "accuracy"):
         table.add_column(title, justify="left" if title in ("training", "") else "right")
-    for name, ring in rings.items():
+    for name, ring in board.rings.items():
         loss = f"{ring.losses[-1]:.4f}" if ring.losses else "-"
         accuracy = "-" if ring.accuracy is None else f"{ring.accuracy:.3f}"
-        figures = (ring.generation, len(ring.members), ring.steps, ring.epoch, f"{ring.samples:,}", loss)
+        figures = (ring.generation, len(board.stepping(name)), ring.steps, ring.epoch, f"{ring.samples:,}", loss)
         table.add_row(name, *map(str, figures), sparkline(list(ring.losses), 20), accuracy)
     return table
 
