@@ -39,7 +39,7 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False, writable=True)
 @click.option("--speedup", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True, help="Trace seconds a second.")
 @click.option("--nodes", type=click.IntRange(min=2), default=8, show_default=True, help="Virtual nodes.")
 @click.option("--seconds", type=click.FloatRange(min=10), default=120.0, show_default=True, help="How long the clock runs.")
-@click.option("--seed", type=int, default=8, show_default=True, help="Of the generated primary jobs.")
+@click.option("--seed", type=int, default=339, show_default=True, help="Of the generated primary jobs.")
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), help="Work in this folder and keep it.")
 def demo(
     json_path: Path | None,

@@ -13,7 +13,7 @@ import toml
 ENDLESS_STEPS = 10_000_000
 TRAININGS = {"digits-convnet": "digits_convnet.py", "digits-mlp": "digits_mlp.py"}
 CURVE_NODES = (1, 2, 4, 8)
-CURVES = {"digits-convnet": (4000.0, 7800.0, 15000.0, 28000.0), "digits-mlp": (8000.0, 13500.0, 19000.0, 22000.0)}
+CURVES = {"digits-convnet": (4000.0, 7800.0, 15000.0, 28000.0), "digits-mlp": (8000.0, 11000.0, 14000.0, 16000.0)}
 """Samples per second as on nodes with processors of their own: the convnet computes much and sends little, the perceptron the reverse.
 
 The demo's virtual nodes share one machine; a curve measured there would teach the daemon to use one node.
