@@ -24,6 +24,8 @@ from commensald.demo.summary import Summary, summarise
 from commensald.events import Event, EventLog
 
 TICK_SECONDS = 0.1
+KILLS_AT = (0.33, 0.6)
+"""Shares of the demo's time."""
 OUTPUT = click.Path(path_type=Path, dir_okay=False, writable=True)
 
 
@@ -71,7 +73,7 @@ def perform(chosen: scenario.Scenario) -> list[Event]:
     """Run the demo from start to drained; gives all its events by time. Raises StageError."""
     scenario.write(chosen)
     log = EventLog(chosen.log("demo"))
-    kills = Kills(due=(chosen.seconds / 3, chosen.seconds * 2 / 3), patience=chosen.seconds / 8)
+    kills = Kills(due=tuple(chosen.seconds * share for share in KILLS_AT), patience=chosen.seconds / 8)
     with _stop_asked() as asked, show.open_show(chosen) as screen, Stage(chosen) as stage:
         log.emit("demo.started", nodes=chosen.nodes, trainings=list(scenario.TRAININGS))
         _run_clock(chosen, stage, screen, kills, asked)
