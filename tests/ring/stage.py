@@ -89,11 +89,10 @@ class Stage:
             process.kill()
             process.wait(10)
         self.daemon.close()
-        if kind is not None:
-            self.print_logs()
+        self.print_logs()
 
     def print_logs(self) -> None:
-        """What members wrote, for the report of a failed test."""
+        """What members wrote and the daemon told, for the report of a failed test."""
         for log in sorted(self.folder.glob("*.log")):
             print(f"--- {log.name}\n{log.read_text()[-3000:]}")
         for event in self.events:
@@ -175,9 +174,9 @@ class Stage:
         """Until a ring of ``size`` has settled a step."""
 
         def steps() -> bool:
-            status = self.status()
-            if status.generation is None or len(status.members) != size or any(member.state != "in ring" for member in status.members):
+            last = self.of("generation")[-1:]
+            if not last or len(last[0]["members"]) != size:
                 return False
-            return any(step["generation"] == str(status.generation) for step in self.of("step")[-5:])
+            return any(step["generation"] == last[0]["generation"] for step in self.of("step")[-100:])
 
         self.wait(steps)

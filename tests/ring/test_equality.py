@@ -1,0 +1,95 @@
+"""Membership changes nothing: the same steps on one process and on a ring that grows, shrinks and loses a member."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from stage import Stage
+
+SCRIPT = Path(__file__).parent / "scripts" / "training.py"
+STEPS = 200
+
+
+def alone(folder: Path, model: str) -> tuple[dict[str, torch.Tensor], list[int]]:
+    """Parameters after STEPS steps of one process, and the samples it fetched, in order."""
+    folder.mkdir()
+    environment = {**os.environ, "MODEL": model, "STEPS": str(STEPS), "FINAL": str(folder / "final"), "SEEN": str(folder / "seen")}
+    subprocess.run([sys.executable, SCRIPT], env=environment, check=True, timeout=120)
+    return load_file(folder / "final"), [int(line) for line in (folder / "seen").read_text().split()]
+
+
+class Gate:
+    """Lets the ring go on, a step at a time, until something is true."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.open(1)
+
+    def open(self, step: int) -> None:
+        """The ring may settle this many steps."""
+        self._step = step
+        beside = self._path.with_suffix(".new")
+        beside.write_text(str(step))
+        beside.replace(self._path)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Open further until ``condition()``."""
+        end = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < end
+            self.open(self._step + 1)
+            time.sleep(0.03)
+
+
+def reach(stage: Stage, gate: Gate, size: int) -> None:
+    """Wait until a ring of ``size`` is agreed on, then go on until it has settled a step."""
+    stage.wait(lambda: bool(stage.of("generation")) and len(stage.of("generation")[-1]["members"]) == size)
+    generation = stage.of("generation")[-1]["generation"]
+    gate.until(lambda: any(step["generation"] == generation for step in stage.of("step")))
+
+
+@pytest.mark.parametrize(("model", "transport"), [("mlp", "mpi"), ("convnet", "mpi"), ("mlp", "gloo")])
+@pytest.mark.timeout(300)
+def test_membership_changes_nothing(model: str, transport: str, tmp_path: Path) -> None:
+    expected, seen = alone(tmp_path / "alone", model)
+    gate = Gate(tmp_path / "gate")
+    final = tmp_path / "final"
+    environment = {
+        "MODEL": model,
+        "STEPS": str(STEPS),
+        "FINAL": str(final),
+        "GATE": str(tmp_path / "gate"),
+        "COMMENSAL_TRANSPORT": transport,
+    }
+    with Stage(tmp_path, SCRIPT, environment=environment) as stage:
+        first = stage.join()[0]
+        reach(stage, gate, 1)
+        for size in (2, 3):
+            stage.join()
+            reach(stage, gate, size)
+        stage.kill(first)
+        reach(stage, gate, 2)
+        stage.join(2)
+        reach(stage, gate, 4)
+        keep = stage.of("generation")[-1]["members"][0]["member"]
+        stage.daemon.do(lambda: stage.daemon.rings.assign({"t": frozenset({f"node-{keep}"})}))
+        reach(stage, gate, 1)
+        assert stage.of("step")[-1]["step"] < STEPS
+        gate.open(STEPS + 1)
+        assert stage.ended(keep) == 0
+        stage.wait(lambda: len(stage.of("step")) == STEPS)
+        steps = stage.of("step")
+    assert [step["step"] for step in steps] == list(range(1, STEPS + 1))
+    assert stage.of("steps.lost") == []
+    assert [index for step in steps for index in step["samples"]] == seen
+    for name, tensor in load_file(final).items():
+        distance = (tensor.double() - expected[name].double()).norm() / expected[name].double().norm().clamp(min=1e-12)
+        assert distance < 1e-5, f"{name}: {distance:.2e}"
