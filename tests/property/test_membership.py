@@ -1,7 +1,8 @@
 """Membership, both sides together, under any order of joins, leaves, losses, restarts and late messages.
 
 The two pure state machines run in a world whose network, ring and disk are modelled: queues keep their order and lose everything when an
-end dies; a step completes at a member once all seats have put in their words, at each member by itself; a state moves by copying its history.
+end dies; a step completes at a member once all seats have put in their words, at each member by itself; a state moves by copying its
+history.
 """
 
 from __future__ import annotations

@@ -158,7 +158,10 @@ class Training:
             self._stepper.drop()
 
     def __iter__(self) -> Iterator[Batch]:
-        """Micro-batches as torch's default collation makes them, until the goal is reached."""
+        """Micro-batches as torch's default collation makes them, until the goal is reached.
+
+        Leaving the loop early takes this process out of the ring; the others go on without it.
+        """
         self._running = True
         try:
             while not self._plan.reached(self._replica.position):
@@ -173,6 +176,9 @@ class Training:
             self._ring.finish(self._replica)
             self._settling.release(self.closed)
             deadline.uninstall()
+        except GeneratorExit:
+            self._ring.abandon()
+            raise
         finally:
             self._running = False
             self._body.close()

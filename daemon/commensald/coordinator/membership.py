@@ -7,7 +7,7 @@ the design's: propose, form, commit, switch after the step that all hold; after 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from commensal.messages import (
     Ask,
@@ -214,7 +214,8 @@ class Membership:
         if name not in self.members or self.members[name].out:
             return []
         self.members[name].out = True
-        self._changed = now - self.limits.settle_seconds
+        # Preemption often claims several nodes at once: the ring shrinks once for all of them.
+        self._changed = now
         others = [member for member in self._ring_members() if not self.members[member].out]
         if self.members[name].leaving is not None and others and self._inside(name):
             return [Send(name, Leave(reason=reason))]
@@ -374,7 +375,11 @@ class Membership:
         """Compare the ring with the members that should be in it; propose the difference once things are quiet."""
         inside = self._ring_members()
         # Who is to leave and is in no ring goes at once, unless it may hold the only state.
-        idle = [name for name, entry in self.members.items() if entry.out and name not in inside and (inside or entry.closed is None)]
+        idle = [
+            name
+            for name, entry in self.members.items()
+            if entry.out and entry.generation is None and name not in inside and (inside or entry.closed is None)
+        ]
         effects = self._send_away(idle, "is not needed")
         wanted = [
             name
@@ -395,8 +400,7 @@ class Membership:
 
     def _propose(self, wanted: list[str], now: float, reason: str) -> list[Effect]:
         inside = self._ring_members()
-        held = {name: self.members[name].closed for name in wanted if not self.ring or name in inside}
-        source, _ = source_of(held, {name: self.members[name].offers for name in wanted})
+        source = self._source(wanted, inside)
         members = order(wanted, source, inside)
         self._number += 1
         generation = Generation(self._incarnation, self._number)
@@ -409,6 +413,13 @@ class Membership:
             self._tell_training("proposal", generation=str(generation), members=list(members), reason=reason),
             *(Send(member, propose) for member in everybody),
         ]
+
+    def _source(self, wanted: list[str], inside: Sequence[str]) -> str:
+        # A ring's members hold its state even before they have said how many steps it has.
+        held: dict[str, int | None] = {name: self.members[name].closed or 0 for name in wanted if name in inside}
+        return source_of(
+            held or {name: self.members[name].closed for name in wanted}, {name: self.members[name].offers for name in wanted}
+        )[0]
 
     def _commit(self, proposal: Proposal, now: float) -> list[Effect]:
         inside = self._ring_members()

@@ -41,10 +41,14 @@ class Posts:
         member = f"{pilot}.{self._incarnation}.{self._made}"
         return Assignment(member=member, training=spec.name, name=spec.name, folder=spec.folder, argv=spec.argv)
 
-    def done(self, message: PilotDone) -> None:
-        """Its training process has ended."""
-        if message.pilot in self._posts:
-            self._posts[message.pilot].assignment = None
+    def done(self, message: PilotDone) -> bool:
+        """Its training process has ended; whether it was this daemon that assigned it."""
+        post = self._posts.get(message.pilot)
+        if post is None or post.assignment is None:
+            return False
+        known = post.assignment.member == message.member
+        post.assignment = None
+        return known
 
     def gone(self, pilot: str) -> None:
         """The pilot has ended."""

@@ -44,8 +44,8 @@ from commensald.trainings import TrainingSpec
 
 log = logging.getLogger(__name__)
 TICK_SECONDS = 0.05
-NO_FAILURE = frozenset((0, 75))
-"""Exit codes of a member that ended as it should: done, or fenced (EX_TEMPFAIL)."""
+FENCED = 75
+"""Exit code of a member that was sent away (EX_TEMPFAIL): no failure of its script. Nor is an end by a signal."""
 
 
 class Keeper(Counts, Protocol):
@@ -66,6 +66,8 @@ class Course(msgspec.Struct):
     signature: str = ""
     failure: str | None = None
     told_finished: bool = False
+    joined: set[str] = msgspec.field(default_factory=set)
+    """Members whose processes said hello and have not yet ended."""
 
 
 class Coordinator:
@@ -247,6 +249,7 @@ class Coordinator:
         if isinstance(message, Hello) and message.training == course.spec.name:
             self._connect(message.member, arrival.peer, course.spec.name)
             self._welcome(message.member)
+            course.joined.add(message.member)
             self.on_change()
         if self._owners.get(arrival.peer) == (course.spec.name, message.member):
             self._from_member(course, message, now)
@@ -254,10 +257,10 @@ class Coordinator:
     def _from_pilot(self, peer: bytes, message: PilotHello | PilotDone, now: float) -> None:
         self._connect(message.pilot, peer, "")
         if isinstance(message, PilotDone):
-            self._posts.done(message)
+            ours = self._posts.done(message)
             course = self._courses.get(message.training)
             if course is not None:
-                self._ended(course, message, now)
+                self._ended(course, message, ours, now)
             return
         assignment = self._posts.hello(message, self._wanted, {name: course.spec for name, course in self._courses.items()})
         if assignment is not None:
@@ -265,13 +268,19 @@ class Coordinator:
         else:
             self.on_change()
 
-    def _ended(self, course: Course, message: PilotDone, now: float) -> None:
+    def _ended(self, course: Course, message: PilotDone, ours: bool, now: float) -> None:
         """A training process is gone for certain; one that failed by itself is a failure of its script."""
         self._carry_out(course, course.membership.gone(message.pilot, now))
-        if message.returncode in NO_FAILURE or message.returncode < 0 or message.returncode > 128:
-            return
-        course.failure = message.tail
-        self.on_failure(course.spec.name, message.tail)
+        joined = message.member in course.joined
+        course.joined.discard(message.member)
+        if message.returncode == 0 and ours and not (joined or course.membership.finished):
+            self._failed(course, "the script ended without having made a commensal.Training and iterated over it")
+        elif 0 < message.returncode <= 128 and message.returncode != FENCED:
+            self._failed(course, message.tail)
+
+    def _failed(self, course: Course, text: str) -> None:
+        course.failure = text
+        self.on_failure(course.spec.name, text)
 
     def _from_member(self, course: Course, message: Message, now: float) -> None:
         match message:
@@ -300,8 +309,7 @@ class Coordinator:
         if course.signature == message.signature:
             return True
         text = f"{message.member} has built another model or dataset than the other members"
-        course.failure = text
-        self.on_failure(course.spec.name, text)
+        self._failed(course, text)
         self._carry_out(course, course.membership.lose(message.member, text, time.monotonic()))
         return False
 

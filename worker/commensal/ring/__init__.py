@@ -100,5 +100,8 @@ class Ring(Protocol):
     def depart(self) -> None:
         """End this process: its part in the training has ended before the training has."""
 
+    def abandon(self) -> None:
+        """The script has left its loop early: this member takes part no more, the process goes on."""
+
     def finish(self, replica: Replica) -> None:
         """The last step has been closed: wait until it is settled, end the membership."""

@@ -77,6 +77,9 @@ class Alone:
     def depart(self) -> None:
         """:meth:`begin` ends the process by itself."""
 
+    def abandon(self) -> None:
+        """Nobody waits for this process."""
+
     def closed(self, replica: Replica, hold: float, stop: float, save: float) -> bool:
         return self._folder is not None and time.monotonic() >= self._due and not self._saver.busy
 

@@ -249,13 +249,10 @@ class Elastic:
     # ---- the end
 
     def _stop(self) -> bool:
-        """All members stop after this step: wait until it is settled and saved. False when the ring was lost meanwhile."""
+        """All members stop after this step: wait until it is settled. False when the ring was lost meanwhile."""
         link, machine = self._link, self._machine
         link.wait_for(lambda: not machine.stopped or machine.settled >= (machine.closed or 0) or link.out_of_touch)
-        if not machine.stopped:
-            return False
-        self._unlocked(partial(self._saver.join))
-        return True
+        return machine.stopped
 
     def depart(self) -> None:
         """This member's part has ended with a settled step: say so and end the process."""
@@ -272,6 +269,13 @@ class Elastic:
         link.send(Goodbye(member=self._machine.me, closed=self._machine.closed))
         self._unlocked(partial(link.hang_up))
         link.exit(0)
+
+    def abandon(self) -> None:
+        with self._link.lock:
+            self._link.done = True
+            self._link.generations.close()
+            self._link.send(Goodbye(member=self._machine.me, closed=self._machine.closed))
+        atexit.register(self._link.hang_up)
 
     def finish(self, replica: Replica) -> None:
         """Wait until the last step is settled, save it, say goodbye; the script goes on after its loop."""
