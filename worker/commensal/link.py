@@ -174,10 +174,9 @@ class Link(threading.Thread):
         self.join(HANG_UP_SECONDS)
 
     def exit(self, code: int) -> None:
-        """End this process now: nothing of it may outlive the wish to leave. Any thread."""
+        """End this process now; its sidecars are killed by its death. Any thread."""
         sys.stdout.flush()
         sys.stderr.flush()
-        self.generations.close()
         os._exit(code)
 
     # ---- the thread
