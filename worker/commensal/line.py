@@ -10,7 +10,7 @@ import msgspec
 import zmq
 
 from commensal.messages import Message, decode_to_worker, encode
-from commensal.rendezvous import Coordinator, NoRendezvous, connect, coordinator
+from commensal.rendezvous import NoRendezvous, dealer
 
 SILENCE_SECONDS = 2.0
 LINGER_MS = 100
@@ -23,7 +23,6 @@ class Line:
         self._folder = folder
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._socket: zmq.Socket[bytes] | None = None
-        self._there: Coordinator | None = None
         self._up = False
         self._unsaid: list[Message] = []
         self.heard = self._looked = now
@@ -65,7 +64,7 @@ class Line:
         return messages
 
     def tend(self, now: float) -> bool:
-        """Note whether the other side is there; after a silence read again where it is. True when a connection has just come up."""
+        """Note whether the other side is there; after a silence begin anew, where it is now. True when a connection has just come up."""
         came = False
         while self._socket is not None and self._monitor.poll(0):
             (event,) = struct.unpack("=h4x", self._monitor.recv_multipart()[0])  # zmq_socket_monitor(3)
@@ -86,14 +85,15 @@ class Line:
 
     def _reconnect(self) -> None:
         try:
-            if self._there == coordinator(self._folder):
-                return
-            self._drop(0)
-            self._socket, self._there = connect(self._context, self._folder)
+            socket, there = dealer(self._context, self._folder)
         except NoRendezvous as error:
-            print(f"commensal.pilot: {error}", file=sys.stderr)
+            print(f"commensal: {error}", file=sys.stderr)
             return
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._drop(0)
+        self._socket = socket
+        # Before connecting, or the handshake may be over before anybody looks.
+        self._monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        socket.connect(there.address)
 
     def _send_unsaid(self) -> None:
         while self._unsaid and self.send(self._unsaid[0]):
@@ -104,4 +104,4 @@ class Line:
             self._socket.disable_monitor()
             self._monitor.close(linger=0)
             self._socket.close(linger=linger_ms if self._up else 0)
-        self._socket, self._there, self._up = None, None, False
+        self._socket, self._up = None, False

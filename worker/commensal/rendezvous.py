@@ -39,11 +39,10 @@ def coordinator(folder: Path) -> Coordinator:
     return _read(folder / "coordinator.json", Coordinator)
 
 
-def connect(context: zmq.Context[zmq.Socket[bytes]], folder: Path) -> tuple[zmq.Socket[bytes], Coordinator]:
-    """A connecting, encrypted DEALER to the coordinator of ``folder``, which finds out by itself when the other side is gone
-    and queues nothing for it meanwhile.
+def dealer(context: zmq.Context[zmq.Socket[bytes]], folder: Path) -> tuple[zmq.Socket[bytes], Coordinator]:
+    """An encrypted DEALER for the coordinator of ``folder``, not yet connected, and where it is to connect.
 
-    Raises NoRendezvous.
+    It finds out by itself when the other side is gone and queues nothing for it meanwhile. Raises NoRendezvous.
     """
     there, keys = coordinator(folder), _read(folder / "commensal.key", KeyPair)
     socket = context.socket(zmq.DEALER)
@@ -55,7 +54,6 @@ def connect(context: zmq.Context[zmq.Socket[bytes]], folder: Path) -> tuple[zmq.
     socket.reconnect_ivl = 100
     socket.heartbeat_ivl = 1000
     socket.heartbeat_timeout = 3000
-    socket.connect(there.address)
     return socket, there
 
 
