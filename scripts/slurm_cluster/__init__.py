@@ -1,0 +1,1 @@
+"""The parts of scripts/slurm-cluster. Standard library only: it runs before anything is installed."""
