@@ -8,6 +8,8 @@ import os
 import pwd
 import signal
 import socket
+import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -26,8 +28,11 @@ from commensald.strict import InputError
 log = logging.getLogger(__name__)
 
 
-async def serve(config: Config) -> None:
-    """Run until SIGTERM or SIGINT. Raises InputError before anything has started when something cannot be used."""
+async def serve(config: Config, read_again: Callable[[], Config]) -> None:
+    """Run until SIGTERM or SIGINT; SIGHUP takes over what ``read_again`` gives.
+
+    Raises InputError before anything has started when something cannot be used.
+    """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -35,10 +40,22 @@ async def serve(config: Config) -> None:
         ledger = Ledger(Path(config.daemon.state))
         opened.callback(ledger.close)
         service = await _open(config, ledger, opened)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload, service, read_again)
         notify("READY=1", "STATUS=ready")
         log.info("ready: life %d, socket %s", ledger.incarnation(), config.daemon.socket)
         await service.run(stop)
         notify("STOPPING=1")
+
+
+def reload(service: Service, read_again: Callable[[], Config]) -> None:
+    """Read the configuration again, and tell systemd when it begins and ends (sd_notify(3)); a bad one changes nothing."""
+    notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+    try:
+        kept = service.reconfigure(read_again())
+        log.info("configuration read again%s", f"; a new start is needed for {', '.join(kept)}" if kept else "")
+    except InputError as error:
+        log.error("configuration not taken over: %s", error)
+    notify("READY=1")
 
 
 async def _open(config: Config, ledger: Ledger, opened: AsyncExitStack) -> Service:

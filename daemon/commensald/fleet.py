@@ -36,6 +36,10 @@ class Fleet:
         self.jobs: dict[str, Job] = {}
         """The queue's view, by uuid."""
 
+    def reconfigure(self, config: PilotsSection) -> None:
+        """Pilots submitted from now on are as ``config`` says."""
+        self._config = config
+
     def pilots(self) -> tuple[Pilot, ...]:
         """As decide() takes them."""
         return reconcile.pilots(self._records.values(), self.jobs, self._seen, self._cancelled)

@@ -52,6 +52,10 @@ class Lives:
             if each.state not in ENDED:
                 self._admit(each)
 
+    def reconfigure(self, config: BackoffSection) -> None:
+        """The next failure is answered as ``config`` says."""
+        self._config = config
+
     def submit(self, spec: TrainingSpec, public_key: str) -> None:
         """Take a new training. Raises InputError."""
         check(spec, f"training {spec.name}")

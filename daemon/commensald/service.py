@@ -26,6 +26,7 @@ from commensald.ledger import Ledger
 from commensald.lives import Lives, Rings
 from commensald.notify import notify, watchdog_seconds
 from commensald.observe import Observer
+from commensald.reload import merge
 from commensald.schedulers import Scheduler
 from commensald.strict import InputError
 
@@ -48,6 +49,16 @@ class Service:
     def start(self) -> None:
         """Take up the trainings that an earlier daemon left."""
         self._lives.admit_all()
+
+    def reconfigure(self, wanted: Config) -> tuple[str, ...]:
+        """Go on with ``wanted``, as far as it may change in a running daemon; gives the keys that it takes a new start to change."""
+        self._config, kept = merge(self._config, wanted)
+        self._policy = policy(self._config)
+        self._fleet.reconfigure(self._config.pilots)
+        self._lives.reconfigure(self._config.backoff)
+        self._next_poll = 0.0
+        self.wake.set()
+        return kept
 
     async def run(self, stop: asyncio.Event) -> None:
         """Cycle until ``stop`` is set."""

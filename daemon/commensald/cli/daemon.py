@@ -30,7 +30,7 @@ def commensald(context: click.Context, path: Path | None, verbose: bool) -> None
         config = load(path).config
         from commensald.assembly import serve  # after the configuration has been found good
 
-        asyncio.run(serve(config))
+        asyncio.run(serve(config, lambda: load(path).config))
 
 
 def main() -> None:
