@@ -21,6 +21,8 @@ from commensald.strict import InputError, convert, read_toml, refuse_unknown
 SYSTEM = Path("/etc/commensal")
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Hours = Annotated[str, msgspec.Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$")]
 
 
 def _state() -> str:
@@ -59,11 +61,24 @@ class PilotsSection(msgspec.Struct, frozen=True, kw_only=True):
     partition: str | None = None
     qos: str | None = None
     account: str | None = None
-    max_pilots: Annotated[int, msgspec.Meta(ge=1)] = 64
+    max_pilots: Count = 64
+    standing: Annotated[int, msgspec.Meta(ge=0)] | None = None
     max_minutes: Positive | None = None
     start_lag_seconds: Seconds = 1.0
     minimum_window_seconds: Seconds = 10.0
-    submissions_per_cycle: Annotated[int, msgspec.Meta(ge=1)] = 16
+    submissions_per_cycle: Count = 16
+
+
+class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[limits]``: how much of the cluster is asked for at most (limits.py applies them); ``None`` is without limit."""
+
+    in_flight: Count | None = 16
+    pilots_per_minute: Count | None = 60
+    pilots_per_hour: Count | None = None
+    pilots_per_training: Count | None = None
+    node_seconds_per_day: Positive | None = None
+    quiet_hours: tuple[Hours, ...] = ()
+    kill_switch: str | None = None
 
 
 class AllocateSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +92,7 @@ class BackoffSection(msgspec.Struct, frozen=True, kw_only=True):
 
     first_seconds: Positive = 5.0
     most_seconds: Positive = 600.0
-    attempts: Annotated[int, msgspec.Meta(ge=1)] = 10
+    attempts: Count = 10
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +101,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     daemon: DaemonSection = msgspec.field(default_factory=DaemonSection)
     scheduler: SchedulerSection = msgspec.field(default_factory=SchedulerSection)
     pilots: PilotsSection = msgspec.field(default_factory=PilotsSection)
+    limits: LimitsSection = LimitsSection()
     ring: Limits = Limits()
     allocate: AllocateSection = AllocateSection()
     backoff: BackoffSection = BackoffSection()

@@ -5,13 +5,13 @@ No clock, no file, no socket: the daemon calls it on the real cluster, replay on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from commensald.allocate.exact import counts
 from commensald.allocate.placing import own, place
 from commensald.cluster import PILOT_TAG, Snapshot
 from commensald.decision import Decision, Demand, Pilot, Policy, Request
-from commensald.forecast.pilots import aimed, longest
+from commensald.forecast.pilots import aimed, longest, standing
 from commensald.forecast.windows import Forecast, Window
 from commensald.harvest import Harvest, harvest, harvestable
 
@@ -37,7 +37,7 @@ def decide(
     for owner in sorted({each.owner for each in demands} | {each.owner for each in pilots}):
         theirs = _Owner(owner, seen, demands, pilots)
         nodes |= theirs.share()
-        submit += theirs.submit({each.node for each in submit})
+        submit += theirs.submit(submit)
         cancel += theirs.given_up
     return Decision(submit=tuple(submit), cancel=tuple(sorted(cancel)), nodes=nodes)
 
@@ -51,7 +51,8 @@ class _Seen:
         self.windows = {each.node: each for each in forecast.windows if each.open(now) and each.node in self.nodes}
         self.expected = {name: each.expected_seconds(now) for name, each in self.windows.items()}
         self._limits = {each.comment: each.time_limit for each in snapshot.jobs}
-        self._targets = frozenset(each.node for each in pilots)
+        self._targets = frozenset(each.node for each in pilots) | policy.left_alone
+        self._running = {each.node: each.uuid for each in pilots if each.running}
 
     def harvest(self, node: str | None) -> Harvest | None:
         """How far ``node`` may be used; ``None`` when the scheduler does not show it."""
@@ -64,8 +65,10 @@ class _Seen:
     def can_start(self, pilot: Pilot) -> bool:
         """Whether a pending pilot still has a chance: its node is open, and what it asked for ends before the planned close."""
         window = self.windows.get(pilot.node or "")
-        if pilot.node is None or (window is not None and window.held):
+        if pilot.node is None:
             return True
+        if window is not None and window.held:
+            return self._running.get(pilot.node, pilot.uuid) == pilot.uuid  # a standing pilot may have come first
         if window is None or longest(window, self.facts, self.now, self.policy) < self.policy.minimum_window_seconds:
             return False
         limit = self._limits.get(PILOT_TAG + pilot.uuid)
@@ -83,7 +86,9 @@ class _Owner:
         self._most = sum(each.max_nodes for each in self._active)
         mine = sorted((each for each in pilots if each.owner == owner and not each.preempted), key=lambda each: each.uuid)
         self.given_up = self._give_up(mine)
-        self._live = [each for each in mine if each.uuid not in self.given_up]
+        live = [each for each in mine if each.uuid not in self.given_up]
+        self._standing = [each.uuid for each in live if each.node is None]
+        self._live = [each for each in live if each.node is not None]
         self._available = frozenset(each.node for each in self._live if each.running and each.node and self._stays(each))
         held = own(self._active, self._available)
         self._held = [len(held[each.training]) for each in self._active]
@@ -110,15 +115,30 @@ class _Owner:
         """Training -> nodes, over the nodes whose pilots run."""
         return place(self._active, self._counts(len(self._available)), self._available, self._seen.expected)
 
-    def submit(self, taken: Collection[str | None]) -> list[Request]:
-        """Aimed pilots, as many as the allocator would use if all of them and the pending ones were there."""
-        seen, live = self._seen, len(self._live)
-        room = self._most - live if seen.policy.max_pilots is None else min(self._most, seen.policy.max_pilots) - live
-        windows = (each for each in seen.idle() if each.node not in taken)
-        best = aimed(windows, self._owner, seen.facts, seen.now, seen.policy)[: max(room, 0)]
+    def submit(self, before: Sequence[Request]) -> list[Request]:
+        """Aimed pilots, as many as the allocator would use if all of them and the pending ones were there, then standing ones.
+
+        ``before`` are the requests of other owners. Standing pilots that are not wanted any more are given up.
+        """
+        seen, policy = self._seen, self._seen.policy
+        most = self._most if policy.max_pilots is None else min(self._most, policy.max_pilots - len(before))
+        room, taken = max(most - len(self._live), 0), {each.node for each in before}
+        best = aimed((each for each in seen.idle() if each.node not in taken), self._owner, seen.facts, seen.now, policy)[:room]
         coming = len(self._available) + sum(not each.running for each in self._live)
-        wanted = sum(self._counts(coming + len(best))) - coming
-        return list(best[: max(wanted, 0)])
+        chosen = list(best[: self._useful(coming, len(best))])
+        missing = self._stand_by(coming + len(chosen), room - len(chosen)) - len(self._standing)
+        self.given_up += tuple(self._standing[missing:]) if missing < 0 else ()
+        chosen += standing(missing, len(self._standing), self._owner, policy)
+        return chosen if policy.submissions is None else chosen[: max(policy.submissions - len(before), 0)]
+
+    def _useful(self, coming: int, more: int) -> int:
+        """Of ``more`` nodes on top of ``coming``, how many the allocator would use."""
+        return max(sum(self._counts(coming + more)) - coming, 0)
+
+    def _stand_by(self, coming: int, room: int) -> int:
+        """How many standing pilots are wanted, ``room`` at most. None while a node is left alone: one would start there."""
+        policy = self._seen.policy
+        return 0 if policy.left_alone else self._useful(coming, min(policy.standing, room))
 
     def _counts(self, nodes: int) -> tuple[int, ...]:
         return counts(self._active, self._held, nodes, self._seen.policy.look_ahead_seconds)

@@ -49,6 +49,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Longest time limit to ask for."""
     max_pilots: int | None = None
     """Most pilots at once, pending and running."""
+    standing: int = 0
+    """Pilots without a node that should be pending, if the trainings can use them."""
+    submissions: int | None = None
+    """Most pilots to submit now."""
+    left_alone: frozenset[str] = frozenset()
+    """Nodes on which pilots have died at once."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

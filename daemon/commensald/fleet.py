@@ -6,11 +6,11 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from commensald import reconcile
+from commensald import limits, reconcile
 from commensald.cluster import Job, Snapshot
 from commensald.config import PilotsSection
 from commensald.decision import Pilot, Request
@@ -29,8 +29,10 @@ class Fleet:
         self._config, self._ledger, self._scheduler, self._owner, self._emit = config, ledger, scheduler, owner, emit
         self._records = {each.uuid: each for each in ledger.open_pilots()}
         self._seen = {each.uuid for each in self._records.values() if each.job is not None}
+        self._closed = list(ledger.closed_pilots(time.time() - limits.KEEP_SECONDS))
         self._absences: dict[str, int] = {}
         self._cancelled: set[str] = set()
+        self._preempted: set[str] = set()
         self._refusals = 0
         self._not_before = 0.0
         self.jobs: dict[str, Job] = {}
@@ -48,21 +50,47 @@ class Fleet:
         """All that may still be in the queue."""
         return tuple(self._records.values())
 
-    async def reconcile(self, snapshot: Snapshot, asked: float) -> tuple[str, ...]:
-        """Learn job ids, close what is gone and give its uuids, cancel what the ledger does not know."""
+    def history(self) -> tuple[PilotRecord, ...]:
+        """All of the last day, open and closed: what the limits are worked out from."""
+        oldest = time.time() - limits.KEEP_SECONDS
+        self._closed = [each for each in self._closed if (each.closed or 0.0) >= oldest]
+        return (*self._records.values(), *self._closed)
+
+    async def reconcile(self, snapshot: Snapshot, asked: float, greeted: Callable[[str], bool]) -> tuple[str, ...]:
+        """Learn job ids and starts, close what is gone and give its uuids, cancel what serves nobody.
+
+        ``greeted`` tells whether a pilot has said hello to this daemon.
+        """
         self.jobs = reconcile.ours(snapshot, self._owner)
+        ended = reconcile.ended(snapshot, self._owner)
+        self._note({**ended, **self.jobs})
         self._absences = reconcile.absences(self._records.values(), self.jobs, self._absences, asked)
-        for each in list(self._records.values()):
-            if each.uuid in self.jobs:
-                self._found(each, self.jobs[each.uuid])
-        gone = tuple(name for name, times in self._absences.items() if times >= reconcile.ABSENCES)
+        gone = tuple(name for name, times in self._absences.items() if times >= reconcile.ABSENCES or name in ended)
         for name in gone:
-            self._close(name, "absent from the queue")
+            self._close(name, greeted(name))
+        await self._clear(snapshot)
+        return gone
+
+    def _note(self, jobs: dict[str, Job]) -> None:
+        for each in list(self._records.values()):
+            if each.uuid in jobs:
+                self._found(each, jobs[each.uuid])
+        for each in reconcile.begun(self._records.values(), jobs):
+            self._records[each.uuid] = each
+            self._ledger.start_pilot(each.uuid, each.node, each.started or 0.0)
+        self._preempted |= {name for name, job in jobs.items() if job.preempted_at is not None and name in self._records}
+
+    async def _clear(self, snapshot: Snapshot) -> None:
+        """Cancel pilots that the ledger does not know, that wait for a second life, or that have outlived their grace."""
         unknown = reconcile.strangers(self.jobs, self._records)
         if unknown:
             log.warning("cancelling pilots that the ledger does not know: %s", ", ".join(unknown))
             await self._cancel_jobs(unknown)
-        return gone
+        overdue = reconcile.overdue(self.jobs, snapshot.facts.grace_seconds, snapshot.taken)
+        for name in overdue:
+            log.warning("pilot %s (job %s) still runs after its grace: cancelling it", name, self.jobs[name].id)
+        self._cancelled.difference_update(overdue)  # once more each time: a primary job waits for its node
+        await self.cancel([*overdue, *reconcile.requeued(self._records.values(), self.jobs)])
 
     async def submit(self, requests: Sequence[Request], grace_seconds: float) -> None:
         """Ask for pilots, as many at once as the configuration allows; after a refusal wait, longer each time."""
@@ -123,8 +151,14 @@ class Fleet:
             self._records[record.uuid] = msgspec.structs.replace(record, job=job.id)
             self._ledger.queue_pilot(record.uuid, job.id)
 
-    def _close(self, name: str, reason: str) -> None:
-        self._ledger.close_pilot(name, reason, time.time())
-        del self._records[name]
-        self._seen.discard(name)
-        self._cancelled.discard(name)
+    def _close(self, name: str, greeted: bool) -> None:
+        now, asked = time.time(), name in self._cancelled or name in self._preempted
+        pilot = self._records.pop(name)
+        died = limits.died_at_once(pilot, now, greeted=greeted, asked=asked)
+        reason = limits.DIED_AT_ONCE if died else "absent from the queue"
+        if died:
+            log.warning("pilot %s (job %s) died at once on %s; see %s/%s.log", name, pilot.job, pilot.node, self._config.folder, name)
+        self._ledger.close_pilot(name, reason, now)
+        self._closed.append(msgspec.structs.replace(pilot, closed=now, reason=reason))
+        for names in (self._seen, self._cancelled, self._preempted):
+            names.discard(name)

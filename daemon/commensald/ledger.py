@@ -21,11 +21,10 @@ from commensald.coordinator import GenerationRecord
 from commensald.strict import InputError
 from commensald.trainings import TrainingSpec
 
-VERSION = 1
 NETWORK_FILE_SYSTEMS = frozenset(
     ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "smbfs", "afs", "9p", "glusterfs", "pvfs2", "panfs")
 )
-_SCHEMA = """
+_FIRST_SCHEMA = """
 CREATE TABLE daemon (incarnation INTEGER NOT NULL, draining INTEGER NOT NULL) STRICT;
 INSERT INTO daemon VALUES (0, 0);
 CREATE TABLE pilots (uuid TEXT PRIMARY KEY, owner TEXT NOT NULL, node TEXT, job TEXT, time_limit REAL, submitted REAL NOT NULL,
@@ -39,6 +38,9 @@ CREATE TABLE settled (training TEXT PRIMARY KEY, steps INTEGER NOT NULL, samples
 CREATE TABLE fragments (node TEXT NOT NULL, began REAL NOT NULL, ended REAL, claimed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (node, began)) STRICT;
 """
+_UPGRADES = (_FIRST_SCHEMA, "ALTER TABLE pilots ADD COLUMN started REAL; CREATE INDEX closed_pilots ON pilots (closed);")
+"""What makes schema n + 1 of schema n."""
+VERSION = len(_UPGRADES)
 
 
 class LedgerError(Exception):
@@ -56,7 +58,11 @@ class TrainingState(StrEnum):
 
 
 class PilotRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A pilot: written without ``job`` before submission, with it afterwards, closed when the scheduler knows it no more."""
+    """A pilot: written without ``job`` before submission, with it afterwards, closed when the scheduler knows it no more.
+
+    ``started`` is when the scheduler started it, ``submitted`` and ``closed`` are by our own clock. A standing pilot has no ``node`` before
+    it starts.
+    """
 
     uuid: str
     owner: str
@@ -64,6 +70,7 @@ class PilotRecord(msgspec.Struct, frozen=True, kw_only=True):
     job: str | None
     time_limit: float | None
     submitted: float
+    started: float | None = None
     closed: float | None = None
     reason: str | None = None
 
@@ -106,8 +113,8 @@ class Ledger:
         (version,) = self._database.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise LedgerError(f"{self.folder / 'ledger.sqlite'}: schema {version} is newer than this daemon's {VERSION}")
-        if version == 0:
-            self._database.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+        for number, statements in enumerate(_UPGRADES[version:], start=version + 1):
+            self._database.executescript(f"BEGIN; {statements} PRAGMA user_version = {number}; COMMIT;")
 
     def close(self) -> None:
         """Close the database and let go of the lock."""
@@ -141,6 +148,10 @@ class Ledger:
         """The scheduler took it as ``job``."""
         self._database.execute("UPDATE pilots SET job = ? WHERE uuid = ?", (job, uuid))
 
+    def start_pilot(self, uuid: str, node: str | None, at: float) -> None:
+        """It runs on ``node`` since ``at``."""
+        self._database.execute("UPDATE pilots SET node = ?, started = ? WHERE uuid = ?", (node, at, uuid))
+
     def close_pilot(self, uuid: str, reason: str, at: float) -> None:
         """It is gone."""
         self._database.execute("UPDATE pilots SET closed = ?, reason = ? WHERE uuid = ? AND closed IS NULL", (at, reason, uuid))
@@ -148,6 +159,11 @@ class Ledger:
     def open_pilots(self) -> tuple[PilotRecord, ...]:
         """Pilots that may still be in the queue, oldest first."""
         rows = self._database.execute("SELECT * FROM pilots WHERE closed IS NULL ORDER BY submitted, uuid")
+        return tuple(msgspec.convert(dict(row), PilotRecord) for row in rows)
+
+    def closed_pilots(self, since: float) -> tuple[PilotRecord, ...]:
+        """Pilots that ended at ``since`` or later, oldest first."""
+        rows = self._database.execute("SELECT * FROM pilots WHERE closed >= ? ORDER BY closed, uuid", (since,))
         return tuple(msgspec.convert(dict(row), PilotRecord) for row in rows)
 
     # ---- trainings

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 from commensald.cluster import Job, JobState, Snapshot
 from commensald.forecast import Forecast, make_forecast
+from commensald.forecast.pilots import RECENT_SECONDS
 from commensald.forecast.survival import Survival, fit
 from commensald.harvest import unknown_flags
 from commensald.ledger import Fragment, Ledger
@@ -26,6 +27,8 @@ class Observer:
         self._scheduler, self._ledger, self._owner = scheduler, ledger, owner
         self._fragments = [each for each in ledger.fragments() if each.ended is not None]
         self._lasting = {each.node: each for each in ledger.fragments() if each.ended is None}
+        self.claims = [each.ended for each in self._fragments if each.claimed and each.ended is not None]
+        """When primary jobs took nodes that were open, one time for each node, of the last hour."""
         self._survival: Survival | None = None
         self._fitted = 0.0
         self._reported: frozenset[str] = frozenset()
@@ -76,6 +79,8 @@ class Observer:
         claimed = taken_by_others(snapshot.jobs, self._owner)
         self._lasting, changed = follow(self._lasting, is_open, claimed, snapshot.taken)
         self._fragments += [each for each in changed if each.ended is not None]
+        self.claims = [each for each in self.claims if each > snapshot.taken - RECENT_SECONDS]
+        self.claims += [snapshot.taken for each in changed if each.claimed]
         if changed:
             self._ledger.keep_fragments(tuple(changed), snapshot.taken - KEEP_SECONDS)
 

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+import msgspec
+
 from commensald.cluster import Job, JobState, Snapshot
 from commensald.decision import Pilot
 from commensald.ledger import PilotRecord
 
 ABSENCES = 2
 """A pilot is gone when this many full snapshots in a row do not show it."""
+OVERDUE_SECONDS = 2.0
+"""A pilot that still runs this long after its grace is not on its way out: the scheduler has forgotten it (SchedMD/slurm#216)."""
 
 
 def ours(snapshot: Snapshot, owner: str) -> dict[str, Job]:
     """The jobs that carry our tag, by the pilot's uuid; ended ones are left out."""
     tagged = {each.pilot(owner): each for each in snapshot.jobs if each.state is not JobState.ENDED}
+    return {uuid: job for uuid, job in tagged.items() if uuid is not None}
+
+
+def ended(snapshot: Snapshot, owner: str) -> dict[str, Job]:
+    """Jobs with our tag that have ended and that the scheduler still remembers, by the pilot's uuid."""
+    tagged = {each.pilot(owner): each for each in snapshot.jobs if each.state is JobState.ENDED}
     return {uuid: job for uuid, job in tagged.items() if uuid is not None}
 
 
@@ -32,6 +42,30 @@ def pilots(records: Iterable[PilotRecord], jobs: Mapping[str, Job], seen: Collec
     """Our pilots as decide() takes them. One that was ``seen`` and is not shown now has ended, one never seen may still come."""
     present = (each for each in records if each.uuid in jobs or each.uuid not in seen)
     return tuple(_pilot(each, jobs.get(each.uuid), each.uuid in cancelled) for each in present)
+
+
+def begun(records: Iterable[PilotRecord], jobs: Mapping[str, Job]) -> tuple[PilotRecord, ...]:
+    """Pilots that the queue shows running for the first time, with their node and start."""
+    fresh = ((each, jobs[each.uuid]) for each in records if each.started is None and each.uuid in jobs)
+    return tuple(
+        msgspec.structs.replace(each, started=job.start, node=job.nodes[0])
+        for each, job in fresh
+        if job.state is not JobState.PENDING and job.nodes and job.start is not None
+    )
+
+
+def requeued(records: Iterable[PilotRecord], jobs: Mapping[str, Job]) -> tuple[str, ...]:
+    """Pilots that have run and wait again: Slurm from 24.05 on requeues one that leaves within its grace. Nobody needs them."""
+    waiting = {uuid for uuid, job in jobs.items() if job.state in (JobState.PENDING, JobState.HELD)}
+    return tuple(each.uuid for each in records if each.started is not None and each.uuid in waiting)
+
+
+def overdue(jobs: Mapping[str, Job], grace_seconds: float, now: float) -> tuple[str, ...]:
+    """Pilots that were preempted and still run past their grace, which would keep a primary job waiting."""
+    last = now - grace_seconds - OVERDUE_SECONDS
+    return tuple(
+        uuid for uuid, job in jobs.items() if job.preempted_at is not None and job.preempted_at < last and job.state is JobState.RUNNING
+    )
 
 
 def _pilot(record: PilotRecord, job: Job | None, cancelled: bool) -> Pilot:

@@ -95,7 +95,10 @@ class PilotRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The daemon as it is; ``frozen`` says why no decisions are made."""
+    """The daemon as it is; ``frozen`` says why no decisions are made, ``stopped`` which limit has stopped all pilots.
+
+    ``left_alone`` are nodes on which pilots have died at once.
+    """
 
     version: str
     pid: int
@@ -106,6 +109,8 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_age_seconds: float | None
     frozen: str | None
     draining: bool
+    stopped: str | None
+    left_alone: tuple[str, ...]
     nodes: int
     open_nodes: int
     pilots: tuple[PilotRow, ...]

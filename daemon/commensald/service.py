@@ -14,7 +14,9 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-from commensald import reconcile, requests
+import msgspec
+
+from commensald import limits, reconcile, requests
 from commensald.cluster import Snapshot
 from commensald.config import Config
 from commensald.decide import decide
@@ -22,6 +24,7 @@ from commensald.decision import Decision, Policy
 from commensald.events import Emit
 from commensald.fleet import Fleet
 from commensald.forecast import Forecast, rows
+from commensald.forecast.pilots import standing_size
 from commensald.ledger import Ledger
 from commensald.lives import Lives, Rings
 from commensald.notify import notify, watchdog_seconds
@@ -42,6 +45,7 @@ class Service:
         self._fleet = Fleet(config.pilots, ledger, scheduler, owner, emit)
         self._lives = Lives(ledger, rings, config.backoff, owner, emit)
         self._policy = policy(config)
+        self._stopped: str | None = None
         self._began = time.monotonic()
         self._next_poll = 0.0
         self.wake = asyncio.Event()
@@ -77,6 +81,7 @@ class Service:
             await self._look()
             self._next_poll = time.monotonic() + self._config.daemon.poll_seconds
         self._lives.look()
+        self._obey_limits()
         snapshot, forecast = self._observer.snapshot, self._observer.forecast
         if self.frozen() is None and snapshot is not None and forecast is not None:
             await self._decide(snapshot, forecast)
@@ -118,10 +123,23 @@ class Service:
 
     def _drain(self, undo: bool) -> None:
         self._ledger.set_draining(not undo)
-        if undo:
-            self._lives.resume_all()
-        else:
+        if not undo:
             self._lives.stop_all("drain")
+        elif self._stopped is None:
+            self._lives.resume_all()
+
+    def _obey_limits(self) -> None:
+        """Stop everything, or go on, as the limits say; a scheduler that does not answer keeps nobody from stopping."""
+        section, before = self._config.limits, self._stopped
+        switched_off = section.kill_switch is not None and os.path.lexists(section.kill_switch)
+        self._stopped = limits.stopped(section, self._fleet.history(), time.time(), switched_off=switched_off)
+        if self._stopped is not None and before is None:
+            log.warning("all nodes are given back: %s", self._stopped)
+            self._lives.stop_all(self._stopped)
+        if self._stopped is None and before is not None:
+            log.warning("nodes are taken again, over is: %s", before)
+            if not self._ledger.draining():
+                self._lives.resume_all()
 
     async def _rest(self, stopped: asyncio.Task[bool]) -> None:
         seconds = max(self._next_poll - time.monotonic(), 0.0)
@@ -133,7 +151,7 @@ class Service:
         snapshot = self._observer.snapshot if await self._observer.look() else None
         if snapshot is None:
             return
-        for gone in await self._fleet.reconcile(snapshot, self._observer.asked):
+        for gone in await self._fleet.reconcile(snapshot, self._observer.asked, self._rings.greeted):
             self._rings.gone(gone)
         for name, job in self._fleet.jobs.items():
             seconds = reconcile.seconds_left(job, snapshot.facts.grace_seconds, self._observer.now())
@@ -141,9 +159,10 @@ class Service:
                 self._rings.deadline(name, seconds)
 
     async def _decide(self, snapshot: Snapshot, forecast: Forecast) -> None:
-        demands = self._lives.demands(draining=self._ledger.draining())
-        pilots = self._fleet.pilots()
-        decision = await asyncio.to_thread(decide, snapshot, forecast, demands, pilots, self._observer.now(), self._policy)
+        demands = self._lives.demands(draining=self._ledger.draining() or self._stopped is not None)
+        demands = limits.capped(self._config.limits, demands)
+        pilots, policy = self._fleet.pilots(), self._policy_now()
+        decision = await asyncio.to_thread(decide, snapshot, forecast, demands, pilots, self._observer.now(), policy)
         self._rings.assign({each.training: decision.nodes.get(each.training, frozenset()) for each in demands})
         await self._act(decision, snapshot.facts.grace_seconds)
 
@@ -152,12 +171,24 @@ class Service:
         await self._fleet.cancel([each for each in decision.cancel if each not in at_work])
         await self._fleet.submit(decision.submit, grace_seconds)
 
+    def _policy_now(self) -> Policy:
+        """The configured policy, with what the limits leave at this moment."""
+        history, now = self._fleet.history(), time.time()
+        return msgspec.structs.replace(
+            self._policy,
+            standing=standing_size(self._observer.claims, self._observer.now(), self._policy.standing),
+            submissions=limits.submissions(self._config.limits, history, now),
+            left_alone=limits.left_alone(history, now),
+        )
+
     def _known_forecast(self) -> Forecast:
         if self._observer.forecast is None:
             raise InputError(f"nothing is known of the cluster yet: {self._observer.failure}")
         return self._observer.forecast
 
     def _one_line(self) -> str:
+        if self._stopped is not None:
+            return f"stopped: {self._stopped}"
         frozen = self.frozen()
         return f"frozen: {frozen}" if frozen else f"{len(self._fleet.records())} pilots, {len(self._lives.at_work())} in training"
 
@@ -173,6 +204,8 @@ class Service:
             snapshot_age_seconds=self._observer.age_seconds(),
             frozen=self.frozen(),
             draining=self._ledger.draining(),
+            stopped=self._stopped,
+            left_alone=tuple(sorted(limits.left_alone(self._fleet.history(), time.time()))),
             nodes=len(snapshot.nodes) if snapshot else 0,
             open_nodes=sum(each.open(forecast.made) for each in forecast.windows) if forecast else 0,
             pilots=self._pilot_rows(),
@@ -201,4 +234,11 @@ def policy(config: Config) -> Policy:
         minimum_window_seconds=config.pilots.minimum_window_seconds,
         max_minutes=config.pilots.max_minutes,
         max_pilots=config.pilots.max_pilots,
+        standing=_standing(config),
     )
+
+
+def _standing(config: Config) -> int:
+    """The embedded cluster is polled so often that nobody needs to stand by."""
+    default = 0 if config.scheduler.kind == "local" else 2
+    return default if config.pilots.standing is None else config.pilots.standing

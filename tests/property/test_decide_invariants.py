@@ -38,7 +38,13 @@ def worlds(draw: st.DrawFn) -> World:
     demands = [
         draw(_demand(j, frozenset(n for n, k in zip(NAMES, holders, strict=True) if j == k))) for j in range(draw(st.integers(0, 3)))
     ]
-    policy = Policy(max_pilots=draw(st.none() | st.integers(1, 6)))
+    pilots += [Pilot(uuid=f"s{each}", owner=ME, node=None, running=False) for each in range(draw(st.integers(0, 2)))]
+    policy = Policy(
+        max_pilots=draw(st.none() | st.integers(1, 6)),
+        standing=draw(st.integers(0, 3)),
+        submissions=draw(st.none() | st.integers(0, 4)),
+        left_alone=draw(st.just(frozenset[str]()) | st.frozensets(st.sampled_from(NAMES), max_size=2)),
+    )
     facts = Facts(product="hand", version="1", whole_minutes=draw(st.booleans()))
     return Snapshot(taken=NOW, nodes=tuple(nodes), jobs=tuple(jobs), reservations=(), facts=facts), demands, pilots, policy
 
@@ -92,9 +98,13 @@ def test_it_aims_only_at_harvestable_nodes_one_pilot_each_and_no_more_than_wante
     decision = run(world)
     nodes = {each.name: each for each in snapshot.nodes}
     targets = Counter(each.node for each in decision.submit) + Counter(each.node for each in pilots)
-    assert all(each.node is not None and harvestable(nodes[each.node]) for each in decision.submit)
-    assert all(count == 1 for count in targets.values())
+    aimed = [each.node for each in decision.submit if each.node is not None]
+    assert all(harvestable(nodes[each]) and each not in policy.left_alone for each in aimed)
+    assert all(count == 1 for node, count in targets.items() if node is not None)
     live = [each for each in pilots if not each.preempted and each.uuid not in decision.cancel]
+    standing = sum(each.node is None for each in (*live, *decision.submit))
+    assert standing <= (0 if policy.left_alone else policy.standing)
+    assert policy.submissions is None or len(decision.submit) <= policy.submissions
     if decision.submit:
         assert len(live) + len(decision.submit) <= sum(each.max_nodes for each in demands if each.active)
         assert len(live) + len(decision.submit) <= (policy.max_pilots or 6)

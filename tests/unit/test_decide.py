@@ -41,8 +41,12 @@ def pilot(node: str, *, running: bool = True, owner: str = "me") -> Pilot:
     return Pilot(uuid=f"p-{node}", owner=owner, node=node, running=running)
 
 
-def run(snapshot: Snapshot, forecast: Forecast, demands: list[Demand], pilots: list[Pilot], **policy: int) -> Decision:
-    return decide(snapshot, forecast, demands, pilots, NOW, Policy(**policy))
+def run(snapshot: Snapshot, forecast: Forecast, demands: list[Demand], pilots: list[Pilot], **policy: object) -> Decision:
+    return decide(snapshot, forecast, demands, pilots, NOW, Policy(**policy))  # type: ignore[arg-type]
+
+
+def waiting(uuid: str) -> Pilot:
+    return Pilot(uuid=uuid, owner="me", node=None, running=False)
 
 
 def test_every_useful_hole_gets_a_pilot_the_longest_first_up_to_the_cap() -> None:
@@ -128,3 +132,38 @@ def test_equal_trainings_share_equally_when_returns_diminish() -> None:
         [pilot(name) for name in names],
     )
     assert [len(nodes) for nodes in decision.nodes.values()] == [3, 3]
+
+
+def test_a_few_stand_by_for_the_next_hole_within_what_the_trainings_can_use() -> None:
+    cluster, forecast = look(busy("n1"), *idle("n2")), holes("n1", "n2", held="n1")
+    decision = run(cluster, forecast, [demand()], [pilot("n1")], standing=2)
+    assert [each.node for each in decision.submit] == ["n2", None, None]
+    assert [each.node for each in run(cluster, forecast, [demand(max_nodes=3)], [pilot("n1")], standing=2).submit] == ["n2", None]
+    assert [each.node for each in run(cluster, forecast, [demand(max_nodes=2)], [pilot("n1")], standing=2).submit] == ["n2"]
+    assert [each.node for each in run(cluster, forecast, [demand()], [pilot("n1")], standing=2, max_pilots=3).submit] == ["n2", None]
+    again = run(cluster, forecast, [demand()], [pilot("n1"), waiting("a"), waiting("b")], standing=2)
+    assert ([each.node for each in again.submit], again.cancel) == (["n2"], ())
+
+
+def test_standing_pilots_are_withdrawn_when_they_are_not_wanted() -> None:
+    cluster, forecast = look(busy("n1")), holes("n1", held="n1")
+    pilots = [pilot("n1"), waiting("a"), waiting("b")]
+    assert run(cluster, forecast, [demand()], pilots, standing=1).cancel == ("b",)
+    assert run(cluster, forecast, [demand()], pilots).cancel == ("a", "b")
+    assert len(run(cluster, forecast, [demand(max_nodes=2)], pilots, standing=2).cancel) == 1
+    assert set(run(cluster, forecast, [demand(active=False, nodes=frozenset({"n1"}))], pilots, standing=2).cancel) == {"a", "b"}
+    assert run(cluster, forecast, [demand()], pilots, standing=2, left_alone=frozenset({"n7"})).cancel == ("a", "b")
+
+
+def test_an_aimed_pilot_goes_when_a_standing_one_has_its_node() -> None:
+    came_first = Pilot(uuid="s", owner="me", node="n1", running=True)
+    decision = run(look(busy("n1")), holes("n1", held="n1"), [demand()], [pilot("n1", running=False), came_first])
+    assert (decision.cancel, decision.nodes) == (("p-n1",), {"t": {"n1"}})
+
+
+def test_no_more_is_submitted_than_the_limits_leave_and_nothing_where_pilots_die() -> None:
+    cluster, forecast = look(*idle("n1", "n2", "n3")), holes("n1", "n2", "n3")
+    assert len(run(cluster, forecast, [demand()], [], submissions=2).submit) == 2
+    assert run(cluster, forecast, [demand()], [], submissions=0, standing=2).submit == ()
+    decision = run(cluster, forecast, [demand()], [], left_alone=frozenset({"n2"}), standing=2)
+    assert [each.node for each in decision.submit] == ["n1", "n3"]

@@ -14,7 +14,7 @@ import pytest
 
 from commensal.messages import Generation
 from commensald.coordinator import GenerationRecord
-from commensald.ledger import VERSION, Fragment, Ledger, LedgerError, PilotRecord, TrainingState
+from commensald.ledger import _UPGRADES, VERSION, Fragment, Ledger, LedgerError, PilotRecord, TrainingState
 from commensald.strict import InputError
 from commensald.trainings import TrainingSpec
 
@@ -56,6 +56,27 @@ def test_pilots_are_open_until_closed(ledger: Ledger) -> None:
     ledger.queue_pilot("b", "42")
     ledger.close_pilot("a", "gone", 5.0)
     assert [(each.uuid, each.job) for each in ledger.open_pilots()] == [("b", "42")]
+
+
+def test_a_pilots_start_is_kept_and_the_last_days_closed_ones_are_given(ledger: Ledger) -> None:
+    for name, closed in (("a", 5.0), ("b", 9.0), ("c", 7.0)):
+        ledger.add_pilot(pilot(name))
+        ledger.start_pilot(name, "n7", 3.0)
+        ledger.close_pilot(name, "gone", closed)
+    assert [(each.uuid, each.node, each.started, each.closed) for each in ledger.closed_pilots(6.0)] == [
+        ("c", "n7", 3.0, 7.0),
+        ("b", "n7", 3.0, 9.0),
+    ]
+
+
+def test_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "ledger.sqlite") as database:
+        database.executescript(f"{_UPGRADES[0]} PRAGMA user_version = 1;")
+        database.execute("INSERT INTO pilots (uuid, owner, node, submitted) VALUES ('a', 'ada', 'n1', 1.0)")
+    ledger = Ledger(tmp_path)
+    ledger.start_pilot("a", "n1", 2.0)
+    assert [each.started for each in ledger.open_pilots()] == [2.0]
+    ledger.close()
 
 
 def test_a_pilot_is_never_written_twice(ledger: Ledger) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from commensald.cluster import Facts
 from commensald.decision import Policy
-from commensald.forecast.pilots import aimed
+from commensald.forecast.pilots import STANDING_MINUTES, aimed, standing, standing_size
 from commensald.forecast.windows import Forecast, Window, rows
 
 NOW = 1_000_000.0
@@ -65,3 +65,19 @@ def test_rows_show_seconds_from_now_and_open_windows_first() -> None:
         ("n2", 0.0, 59.0, 0.25),
         ("n1", 8.0, None, None),
     ]
+
+
+def test_as_many_stand_by_as_nodes_were_claimed_together_of_late() -> None:
+    assert standing_size([], NOW, 3) == 1
+    assert standing_size([], NOW, 0) == 0
+    assert standing_size([NOW - 4000.0, NOW - 3990.0], NOW, 3) == 1
+    assert standing_size([NOW - 900.0, NOW - 890.0, NOW - 100.0], NOW, 3) == 2
+    assert standing_size([NOW - 900.0] * 9, NOW, 3) == 3
+
+
+def test_standing_pilots_form_a_ladder_that_goes_on_where_it_was() -> None:
+    limits = [each.time_limit for each in (*standing(2, 0, "me", Policy()), *standing(4, 2, "me", Policy()))]
+    assert limits == [minutes * 60.0 for minutes in (*STANDING_MINUTES, STANDING_MINUTES[0])]
+    assert all(each.node is None for each in standing(3, 0, "me", Policy()))
+    assert [each.time_limit for each in standing(2, 0, "me", Policy(max_minutes=20.0))] == [900.0, 1200.0]
+    assert standing(-1, 3, "me", Policy()) == ()

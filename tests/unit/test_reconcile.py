@@ -5,11 +5,11 @@ from __future__ import annotations
 from commensald.cluster import Facts, Job, JobState, Snapshot
 from commensald.ledger import Fragment, PilotRecord
 from commensald.observe import follow
-from commensald.reconcile import absences, backoff, ours, pilots, seconds_left, strangers
+from commensald.reconcile import absences, backoff, begun, ended, ours, overdue, pilots, requeued, seconds_left, strangers
 
 
-def record(uuid: str, submitted: float = 0.0, node: str | None = "n1") -> PilotRecord:
-    return PilotRecord(uuid=uuid, owner="ada", node=node, job=None, time_limit=None, submitted=submitted)
+def record(uuid: str, submitted: float = 0.0, node: str | None = "n1", started: float | None = None) -> PilotRecord:
+    return PilotRecord(uuid=uuid, owner="ada", node=node, job=None, time_limit=None, submitted=submitted, started=started)
 
 
 def job(uuid: str, state: JobState = JobState.RUNNING, owner: str = "ada", **more: object) -> Job:
@@ -58,6 +58,38 @@ def test_the_deadline_is_the_earlier_of_end_and_grace() -> None:
     assert seconds_left(job("a", end=110.0, preempted_at=90.0), 30.0, 100.0) == 10.0
     assert seconds_left(job("a", end=90.0), 30.0, 100.0) == 0.0
     assert seconds_left(job("a", JobState.PENDING, end=160.0), 30.0, 100.0) is None
+
+
+def test_a_pilots_start_and_node_are_kept_when_the_queue_first_shows_them() -> None:
+    jobs = seen(job("runs", nodes=("n7",), start=5.0), job("waits", JobState.PENDING, start=9.0), job("known", nodes=("n2",), start=6.0))
+    records = (record("runs", node=None), record("waits"), record("known", started=6.0), record("absent"))
+    assert [(each.uuid, each.node, each.started) for each in begun(records, jobs)] == [("runs", "n7", 5.0)]
+
+
+def test_ended_jobs_are_told_from_those_that_are_there() -> None:
+    gone, other = job("a", JobState.ENDED), job("b", JobState.ENDED, owner="eve")
+    look = Snapshot(taken=0.0, nodes=(), jobs=(gone, other, job("c")), reservations=(), facts=Facts(product="test", version="1"))
+    assert ended(look, "ada") == {"a": gone}
+
+
+def test_a_state_that_cannot_be_read_counts_as_present() -> None:
+    jobs = seen(job("a", JobState.UNKNOWN))
+    assert absences((record("a"),), jobs, {"a": 1}, asked=1.0) == {}
+    (found,) = pilots((record("a"),), jobs, {"a"}, ())
+    assert (found.running, found.preempted, found.node) == (False, False, "n1")
+
+
+def test_a_pilot_that_waits_for_a_second_life_is_cancelled() -> None:
+    jobs = seen(job("again", JobState.PENDING), job("held", JobState.HELD), job("first", JobState.PENDING), job("runs", nodes=("n1",)))
+    records = (record("again", started=1.0), record("held", started=1.0), record("first"), record("runs", started=1.0))
+    assert requeued(records, jobs) == ("again", "held")
+
+
+def test_a_pilot_that_outlives_its_grace_is_overdue() -> None:
+    jobs = seen(
+        job("late", preempted_at=60.0), job("leaving", preempted_at=69.0), job("ending", JobState.COMPLETING, preempted_at=1.0), job("a")
+    )
+    assert overdue(jobs, 30.0, 100.0) == ("late",)
 
 
 def test_failures_in_a_row_wait_longer_and_a_long_good_run_forgives() -> None:

@@ -36,6 +36,7 @@ class Nobody:
         self.assigned: dict[str, frozenset[str]] = {}
         self.admitted: set[str] = set()
         self.stopped: list[tuple[str, str]] = []
+        self.greets = True
 
     async def start(self) -> None: ...
     async def close(self) -> None: ...
@@ -51,6 +52,9 @@ class Nobody:
 
     def deadline(self, pilot: str, seconds: float) -> None: ...
     def gone(self, pilot: str) -> None: ...
+
+    def greeted(self, pilot: str) -> bool:
+        return self.greets
 
     def stop(self, training: str, reason: str) -> None:
         self.stopped.append((training, reason))
@@ -90,6 +94,7 @@ def config(folder: Path) -> Config:
         "daemon": {"state": str(folder / "state"), "poll_seconds": 0.05},
         "pilots": {"folder": str(pilots)},
         "backoff": {"first_seconds": 1.0, "attempts": 2},
+        "limits": {"kill_switch": str(folder / "stop")},
     }
     return msgspec.convert(given, Config)
 
@@ -109,11 +114,13 @@ async def running(scheduler: LocalScheduler) -> set[str]:
     return set(ours(await scheduler.snapshot(), OWNER))
 
 
-async def live(folder: Path, scheduler: LocalScheduler, then: Callable[[Service, Nobody], Awaitable[None]]) -> None:
+async def live(
+    folder: Path, scheduler: LocalScheduler, then: Callable[[Service, Nobody], Awaitable[None]], configured: Config | None = None
+) -> None:
     """One life of a daemon."""
     await scheduler.wait_ready(15)
     ledger, rings, stop = Ledger(folder / "state"), Nobody(), asyncio.Event()
-    service = Service(config(folder), ledger, scheduler, rings, OWNER, lambda kind, **fields: None)
+    service = Service(configured or config(folder), ledger, scheduler, rings, OWNER, lambda kind, **fields: None)
     service.start()
     loop = asyncio.create_task(service.run(stop))
     try:
@@ -180,6 +187,45 @@ def test_a_pilot_that_the_ledger_does_not_know_is_cancelled(tmp_path: Path, clus
         await until(lambda: nobody(scheduler))
 
     asyncio.run(live(tmp_path, scheduler, then))
+
+
+def test_the_kill_switch_stops_everything_until_it_is_removed(tmp_path: Path, cluster: Path) -> None:
+    scheduler, switch = LocalScheduler(cluster), tmp_path / "stop"
+
+    async def then(service: Service, rings: Nobody) -> None:
+        service.answer(requests.Submit(spec=spec(tmp_path), public_key="k"))
+        await until(lambda: truth(len(rings.assigned.get("t", ())) == 3))
+        switch.touch()
+        await until(lambda: nobody(scheduler))
+        status = service.answer(requests.Status()).status
+        assert status is not None
+        assert status.stopped == f"limits.kill_switch: {switch} exists"
+        assert rings.stopped == [("t", status.stopped)]
+        switch.unlink()
+        await until(lambda: truth(len(rings.assigned.get("t", ())) == 3))
+
+    asyncio.run(live(tmp_path, scheduler, then))
+
+
+def test_a_node_on_which_pilots_die_at_once_is_left_alone(tmp_path: Path, cluster: Path) -> None:
+    async def then(service: Service, rings: Nobody) -> None:
+        rings.greets = False
+        service.answer(requests.Submit(spec=spec(tmp_path), public_key="k"))
+        await until(lambda: truth(len(left_alone(service)) == 4))
+        await asyncio.sleep(0.5)
+        status = service.answer(requests.Status()).status
+        assert status is not None
+        assert status.pilots == ()
+
+    sound = config(tmp_path)
+    broken = msgspec.structs.replace(sound, pilots=msgspec.structs.replace(sound.pilots, python="/bin/false"))
+    asyncio.run(live(tmp_path, LocalScheduler(cluster), then, broken))
+
+
+def left_alone(service: Service) -> tuple[str, ...]:
+    status = service.answer(requests.Status()).status
+    assert status is not None
+    return status.left_alone
 
 
 def test_a_scheduler_that_is_away_freezes_decisions(tmp_path: Path, cluster: Path) -> None:

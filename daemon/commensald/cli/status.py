@@ -42,6 +42,10 @@ def _daemon(report: requests.StatusReport) -> str:
         lines.append(f"FROZEN, no decisions: {report.frozen}")
     if report.draining:
         lines.append("DRAINING: takes no nodes; 'commensal drain --undo' ends that")
+    if report.stopped:
+        lines.append(f"STOPPED, all nodes are given back: {report.stopped}")
+    if report.left_alone:
+        lines.append(f"left alone for a while, pilots died there at once: {', '.join(report.left_alone)}")
     return "\n".join(lines)
 
 

@@ -50,6 +50,10 @@ class Posts:
         post.assignment = None
         return known
 
+    def knows(self, pilot: str) -> bool:
+        """Whether it has said hello."""
+        return pilot in self._posts
+
     def gone(self, pilot: str) -> None:
         """The pilot has ended."""
         self._posts.pop(pilot, None)

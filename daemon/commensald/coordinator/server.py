@@ -159,6 +159,11 @@ class Coordinator:
                 if entry.hello.pilot == pilot:
                     self._send(member, Deadline(seconds=seconds))
 
+    def greeted(self, pilot: str) -> bool:
+        """Whether this pilot has said hello to this daemon, or one of its members has."""
+        members = (entry for course in self._courses.values() for entry in course.membership.members.values())
+        return self._posts.knows(pilot) or any(entry.hello.pilot == pilot for entry in members)
+
     def gone(self, pilot: str) -> None:
         """The scheduler says that this pilot has ended."""
         self._posts.gone(pilot)
