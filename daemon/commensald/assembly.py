@@ -22,6 +22,7 @@ from commensald.ledger import Ledger
 from commensald.notify import notify
 from commensald.schedulers import Scheduler
 from commensald.schedulers.local.client import LocalScheduler
+from commensald.schedulers.slurm.scheduler import SlurmScheduler
 from commensald.service import Service
 from commensald.strict import InputError
 
@@ -69,7 +70,9 @@ async def _open(config: Config, ledger: Ledger, opened: AsyncExitStack) -> Servi
         pilot_folder=_pilot_folder(config),
     )
     owner = pwd.getpwuid(os.getuid()).pw_name
-    service = Service(config, ledger, scheduler(config), coordinator, owner, emit)
+    batch = scheduler(config)
+    opened.push_async_callback(batch.close)
+    service = Service(config, ledger, batch, coordinator, owner, emit)
     coordinator.on_change, coordinator.on_failure = service.wake.set, service.training_failed
     control = Control(Path(config.daemon.socket), service.answer)
     await control.start()
@@ -83,7 +86,16 @@ async def _open(config: Config, ledger: Ledger, opened: AsyncExitStack) -> Servi
 
 def scheduler(config: Config) -> Scheduler:
     """The one that is configured."""
-    return LocalScheduler(Path(config.scheduler.socket))
+    asked = config.scheduler
+    if asked.kind == "local":
+        return LocalScheduler(Path(asked.socket))
+    return SlurmScheduler(
+        partition=config.pilots.partition,
+        slurm_conf=asked.slurm_conf,
+        path=asked.path,
+        timeout_seconds=asked.command_seconds,
+        bindings=asked.pyslurm,
+    )
 
 
 def own_address() -> str:

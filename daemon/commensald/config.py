@@ -46,10 +46,14 @@ class DaemonSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchedulerSection(msgspec.Struct, frozen=True, kw_only=True):
-    """``[scheduler]``: which batch scheduler, and for the embedded one its socket."""
+    """``[scheduler]``: which batch scheduler; for the embedded one its socket, for Slurm how its commands and bindings are found."""
 
-    kind: Literal["local"] = "local"
+    kind: Literal["local", "slurm"] = "local"
     socket: str = msgspec.field(default_factory=lambda: str(_runtime() / "local-cluster.sock"))
+    slurm_conf: str | None = None
+    path: str | None = None
+    command_seconds: Positive = 20.0
+    pyslurm: bool = True
 
 
 class PilotsSection(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,6 +47,10 @@ class Observer:
         """The scheduler's clock."""
         return time.time() if self.snapshot is None else self.snapshot.taken + time.monotonic() - self._seen
 
+    def rest_seconds(self) -> float:
+        """How long the scheduler wants to be left alone."""
+        return self._scheduler.rest_seconds()
+
     async def look(self) -> bool:
         """Take a snapshot and make the forecast; False when the scheduler did not answer, and then nothing has changed."""
         asked = time.time()

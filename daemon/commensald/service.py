@@ -79,7 +79,7 @@ class Service:
         self.wake.clear()
         if time.monotonic() >= self._next_poll:
             await self._look()
-            self._next_poll = time.monotonic() + self._config.daemon.poll_seconds
+            self._next_poll = time.monotonic() + max(self._config.daemon.poll_seconds, self._observer.rest_seconds())
         self._lives.look()
         self._obey_limits()
         snapshot, forecast = self._observer.snapshot, self._observer.forecast

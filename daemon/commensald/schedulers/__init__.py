@@ -44,3 +44,9 @@ class Scheduler(Protocol):
 
     async def cancel(self, ids: Sequence[str]) -> None:
         """End these jobs; ids that are gone are no error."""
+
+    def rest_seconds(self) -> float:
+        """How long it wants to be left alone after what it was asked last; 0 when it does not mind."""
+
+    async def close(self) -> None:
+        """End whatever was started to ask it; raises nothing."""

@@ -37,6 +37,13 @@ class LocalScheduler:
         """End these jobs; ids that are gone are no error."""
         await self._do(protocol.Cancel(ids=tuple(ids)))
 
+    def rest_seconds(self) -> float:
+        """It does not mind."""
+        return 0.0
+
+    async def close(self) -> None:
+        """Nothing was started."""
+
     async def submit_primary(self, job: protocol.SubmitPrimary) -> str:
         """Queue a primary job; gives its id."""
         return _expect(protocol.Submitted, await self._ask(job)).id

@@ -1,0 +1,34 @@
+"""Records: what ``scontrol -o show`` prints of one job, node, partition or reservation, key by key, in its own words.
+
+Command line and bindings both give records, so that everything behind them is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from commensald.schedulers import SchedulerError
+
+Record = Mapping[str, str]
+
+
+class UnreadableError(SchedulerError):
+    """An answer of Slurm's that is not whole, or not of the form that we know."""
+
+
+def need(record: Record, key: str) -> str:
+    """The value of ``key``. Raises UnreadableError."""
+    if key not in record:
+        raise UnreadableError(f"a record without {key}", " ".join(f"{name}={value}" for name, value in record.items())[:300])
+    return record[key]
+
+
+def count(text: str) -> int:
+    """The first number of ``4``, ``3-5`` or ``1.5K`` (slurm prints large ones with a factor of 1024). Raises UnreadableError."""
+    digits, factor = text.partition("-")[0], 1
+    if digits[-1:] in {"K", "M"}:
+        digits, factor = digits[:-1], {"K": 1024, "M": 1024**2}[digits[-1]]
+    try:
+        return int(float(digits) * factor)
+    except ValueError as error:
+        raise UnreadableError("not a number", text) from error

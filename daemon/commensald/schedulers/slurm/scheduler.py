@@ -1,0 +1,176 @@
+"""Slurm as a :class:`~commensald.schedulers.Scheduler`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pwd
+import random
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from commensald.cluster import Facts, Job, JobState, Snapshot
+from commensald.schedulers import PilotSpec, SchedulerError
+from commensald.schedulers.slurm import commands, script, sdiag, settings
+from commensald.schedulers.slurm.bindings import Bindings
+from commensald.schedulers.slurm.jobs import jobs
+from commensald.schedulers.slurm.names import submitted_id
+from commensald.schedulers.slurm.nodes import nodes
+from commensald.schedulers.slurm.partitions import Partition, of_pilots, partitions
+from commensald.schedulers.slurm.queries import Queries
+from commensald.schedulers.slurm.reservations import reservations
+from commensald.schedulers.slurm.runner import CommandTimeoutError, Runner
+
+log = logging.getLogger(__name__)
+SETTINGS_SECONDS = 300.0
+"""Partitions, configuration and load are read again after so long."""
+LONGEST_SECONDS = 7 * 86_400.0
+"""A pilot always has a finite limit: without one it could never start before a maintenance reservation."""
+FIRST_PAUSE_SECONDS = 5.0
+MOST_PAUSE_SECONDS = 60.0
+CLOCK_SECONDS = 1.0
+"""Slurm shows its clock in whole seconds: a smaller difference from ours is none."""
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read rarely. ``ahead_seconds``: the controller's clock less ours."""
+
+    config: Mapping[str, str]
+    partitions: Mapping[str, Partition]
+    load: sdiag.Load | None
+    ahead_seconds: float
+    read: float
+
+
+class SlurmScheduler:
+    """One Slurm cluster, as the account we run as sees it. ``partition`` is where pilots go (``None``: the cluster's default)."""
+
+    def __init__(
+        self,
+        *,
+        partition: str | None = None,
+        slurm_conf: str | None = None,
+        path: str | None = None,
+        timeout_seconds: float = 20.0,
+        bindings: bool = True,
+    ) -> None:
+        self._partition, self._conf, self._path = partition, slurm_conf, path
+        account = pwd.getpwuid(os.getuid())
+        self._owner, self._home = account.pw_name, account.pw_dir
+        self._runner = Runner(timeout_seconds)
+        helper = Bindings(timeout_seconds, self._environment()) if bindings else None
+        self._queries = Queries(self._runner, self._environment, helper)
+        self._site: Site | None = None
+        self._failures = 0
+        self._query_seconds = 0.0
+        self._told_unknown: frozenset[str] = frozenset()
+
+    async def snapshot(self) -> Snapshot:
+        """The whole cluster now; three queries at once, and what is read rarely when it is due."""
+        try:
+            seen = await self._snapshot()
+        except SchedulerError:
+            self._failures += 1
+            raise
+        self._failures = 0
+        return seen
+
+    def rest_seconds(self) -> float:
+        """How long the controller is to be left alone: longer the slower it is, and after each failure in a row."""
+        if self._failures:
+            return min(FIRST_PAUSE_SECONDS * 2.0 ** (self._failures - 1), MOST_PAUSE_SECONDS) * random.uniform(0.75, 1.25)
+        return sdiag.rest_seconds(self._site.load if self._site else None, self._query_seconds)
+
+    async def submit(self, spec: PilotSpec) -> str:
+        """Queue one pilot; one whose submission got no answer is looked for by its tag."""
+        pilots = of_pilots(dict(self._site.partitions), spec.partition or self._partition) if self._site else None
+        seconds = commands.limit_seconds(spec.time_limit, pilots.most_seconds if pilots else None, LONGEST_SECONDS)
+        try:
+            body = script.pilot(spec.uuid, spec.argv, {**self._job_environment(), **spec.environment})
+        except ValueError as error:
+            raise SchedulerError("pilots.environment", str(error)) from error
+        try:
+            return submitted_id(await self._runner.run(commands.sbatch(spec, seconds), self._environment(), body))
+        except CommandTimeoutError:
+            found = commands.tagged(await self._runner.run(commands.own_jobs(self._owner), self._environment()), spec.uuid)
+            if found is None:
+                raise
+            return found
+
+    async def cancel(self, ids: Sequence[str]) -> None:
+        """End these jobs; ids that are gone are no error."""
+        for lot in commands.batches(ids):
+            try:
+                await self._runner.run(commands.scancel(lot), self._environment())
+            except SchedulerError as error:
+                if not commands.only_gone(error.text):
+                    raise
+
+    async def close(self) -> None:
+        """End what was started to ask Slurm."""
+        await self._queries.close()
+
+    async def _snapshot(self) -> Snapshot:
+        site = await self._read_site()
+        version = site.config["SLURM_VERSION"]
+        began = time.monotonic()
+        found = await asyncio.gather(*(self._queries.records(kind, version) for kind in ("jobs", "nodes", "reservations")))
+        self._query_seconds = time.monotonic() - began
+        seen_jobs, seen_nodes = await asyncio.to_thread(jobs, found[0]), await asyncio.to_thread(nodes, found[1])
+        self._report_unknown(seen_jobs)
+        return Snapshot(
+            taken=time.time() + site.ahead_seconds,
+            nodes=seen_nodes,
+            jobs=seen_jobs,
+            reservations=reservations(found[2]),
+            facts=self._facts(site),
+        )
+
+    async def _read_site(self) -> Site:
+        now = time.monotonic()
+        if self._site is None or now - self._site.read > SETTINGS_SECONDS:
+            config, ahead = await self._read_config()
+            load, records = await asyncio.gather(self._read_load(), self._queries.records("partitions", config["SLURM_VERSION"]))
+            self._site = Site(config=config, partitions=partitions(records), load=load, ahead_seconds=ahead, read=now)
+        return self._site
+
+    async def _read_config(self) -> tuple[Mapping[str, str], float]:
+        """The configuration, and how far the controller's clock is ahead of ours."""
+        asked = time.time()
+        config = await self._queries.config()
+        answered = settings.taken(config)
+        ahead = 0.0 if answered is None else answered + CLOCK_SECONDS / 2 - (asked + time.time()) / 2
+        return config, ahead if abs(ahead) > CLOCK_SECONDS else 0.0
+
+    async def _read_load(self) -> sdiag.Load | None:
+        """``None`` where this account may not ask: a courtesy less, no reason to know nothing of the cluster."""
+        try:
+            return await self._queries.load()
+        except CommandTimeoutError:
+            raise
+        except SchedulerError as error:
+            log.info("how busy the controller is cannot be read: %s", error)
+            return None
+
+    def _facts(self, site: Site) -> Facts:
+        measured = {f"calls_{name}": str(count) for name, count in self._runner.calls.items()}
+        measured |= {"clock_ahead_seconds": f"{site.ahead_seconds:g}", "query_seconds": f"{self._query_seconds:.3f}"}
+        if site.load is not None and site.load.backfill_mean_seconds is not None:
+            measured["backfill_mean_seconds"] = f"{site.load.backfill_mean_seconds:g}"
+        return settings.facts(site.config, of_pilots(dict(site.partitions), self._partition), measured)
+
+    def _report_unknown(self, seen: Sequence[Job]) -> None:
+        """Jobs whose record or state nobody understands are said once."""
+        unknown = frozenset(job.id for job in seen if job.state is JobState.UNKNOWN)
+        if unknown - self._told_unknown:
+            log.warning("jobs in a state that is not understood: %s", ", ".join(sorted(unknown - self._told_unknown)[:20]))
+        self._told_unknown = unknown
+
+    def _environment(self, time_format: str | None = None) -> dict[str, str]:
+        return commands.environment(self._path, self._conf, time_format)
+
+    def _job_environment(self) -> dict[str, str]:
+        return {"HOME": self._home, "USER": self._owner, "LOGNAME": self._owner, "PATH": commands.PATH, "LANG": "C.UTF-8"}
