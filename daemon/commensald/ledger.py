@@ -255,10 +255,16 @@ class Ledger:
 
 def on_network(folder: Path) -> bool:
     """Whether ``folder`` is on a network file system, where SQLite's shared memory (WAL) does not work (sqlite.org/wal.html)."""
+    kind = file_system(folder)
+    return kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse.")
+
+
+def file_system(folder: Path) -> str:
+    """The type of the file system that ``folder`` is on ("ext4", "lustre"...), "" where it is not known."""
     path = folder.resolve()
     mounts = [each for each in psutil.disk_partitions(all=True) if path.is_relative_to(each.mountpoint)]
     nearest = max(mounts, key=lambda each: len(each.mountpoint), default=None)
-    return nearest is not None and (nearest.fstype in NETWORK_FILE_SYSTEMS or nearest.fstype.startswith("fuse."))
+    return nearest.fstype if nearest is not None else ""
 
 
 def _lock(folder: Path, patience_seconds: float = 1.0) -> int:

@@ -20,9 +20,10 @@ ELSEWHERE = {
     "windows": "commensald.cli.status:windows",
     "drain": "commensald.cli.status:drain",
     "config": "commensald.cli.configuration:config",
+    "doctor": "commensald.cli.doctor:doctor",
     "demo": "commensald.demo.command:demo",
 }
-ALONE = frozenset(("config", "demo"))
+ALONE = frozenset(("config", "demo", "doctor"))
 """Commands that ask no daemon."""
 
 

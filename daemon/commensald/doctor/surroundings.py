@@ -1,0 +1,66 @@
+"""This host and the way to the compute nodes: shared folder, routes, MPI. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from commensald.doctor import Finding, fault, good, unknown
+from commensald.doctor.facts import Site, Slurm
+
+LISTED = 5
+
+
+def shared_folder(site: Site, slurm: Slurm) -> Iterator[Finding]:
+    """Compute nodes see the pilots' folder."""
+    host, folder = site.host, site.config.pilots.folder
+    if host.folder_shared:
+        yield good("pilots' folder", f"{folder} is on a file system that is shared ({host.folder_type}).")
+    elif _one_host(site, slurm):
+        yield good("pilots' folder", f"{folder} is local ({host.folder_type}), and so are all nodes.")
+    else:
+        yield fault(
+            "pilots' folder",
+            f"{folder} is on a local file system ({host.folder_type}): pilots on compute nodes would not find it, nor their checkpoints.",
+            "pilots.folder, and the folder of every training, on a file system that all nodes mount.",
+        )
+
+
+def route(site: Site, slurm: Slurm) -> Iterator[Finding]:
+    """Compute nodes and this host reach each other."""
+    host = site.host
+    if host.address.startswith("127.") and not _one_host(site, slurm):
+        yield fault(
+            "route",
+            f"Compute nodes are told to reach the daemon at {host.address}, which is every host's own address.",
+            "daemon.bind = this host's address on the cluster's network.",
+        )
+    elif host.unreachable:
+        more = f" and {len(host.unreachable) - LISTED} more" if len(host.unreachable) > LISTED else ""
+        yield fault(
+            "route",
+            f"{len(host.unreachable)} of {host.tried} nodes cannot be reached from here: {', '.join(host.unreachable[:LISTED])}{more}.",
+            "Run the daemon on a host in the cluster's network, with no firewall between it and the nodes, nor between nodes.",
+        )
+    elif host.tried == 0:
+        yield unknown("route", "No node was there to be tried.", "Try again when nodes are up.")
+    else:
+        yield good("route", f"{host.tried} nodes can be reached; they reach the daemon at {host.address}.")
+
+
+def ring(site: Site) -> Iterator[Finding]:
+    """MPI forms a ring."""
+    found = site.host.ring
+    if found is None:
+        yield unknown("MPI", "No ring was formed (--no-ring).", "Leave --no-ring away.")
+    elif found.error is not None:
+        yield fault(
+            "MPI",
+            f"MPI cannot form a ring of two processes on this host: {found.error}",
+            "pip install 'commensal[worker]' for pilots.python; with a site's own MPI set MPI4PY_LIBMPI in pilots.environment.",
+        )
+    else:
+        yield good("MPI", f"Two processes formed a ring over {site.host.address} in {found.seconds:.1f} s and agreed on a sum.")
+
+
+def _one_host(site: Site, slurm: Slurm) -> bool:
+    return bool(slurm.hosts) and set(slurm.hosts.values()) <= site.host.addresses
