@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -76,7 +77,7 @@ class Stage:
         self.environment = dict(environment or {})
         self.home = folder / "training"
         self.home.mkdir()
-        self.events: list[dict[str, Any]] = []
+        self._events: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         self.members: dict[str, subprocess.Popen[bytes]] = {}
         self._born = 0
         self.start_daemon()
@@ -95,9 +96,9 @@ class Stage:
         """What members wrote and the daemon told, for the report of a failed test."""
         for log in sorted(self.folder.glob("*.log")):
             print(f"--- {log.name}\n{log.read_text()[-3000:]}")
-        for event in self.events:
-            if event["kind"] != "step":
-                print(event)
+        told = [event for kind, events in list(self._events.items()) if kind != "step" for event in events]
+        for event in sorted(told, key=lambda event: float(event["at"])):
+            print(event)
 
     # ---- the daemon
 
@@ -105,7 +106,7 @@ class Stage:
         """Start it, or start it again."""
 
         def emit(kind: str, **fields: object) -> None:
-            self.events.append({"at": fields.pop("at", None) or time.time(), "kind": kind, **fields})
+            self._events[kind].append({"at": fields.pop("at", None) or time.time(), "kind": kind, **fields})
 
         self.daemon = Daemon(self.folder, self.limits, emit)
         spec = TrainingSpec(name="t", script=str(self.script), folder=str(self.home), python=sys.executable, max_nodes=8)
@@ -121,8 +122,8 @@ class Stage:
         self.daemon.do(lambda: self.daemon.rings.assign({"t": nodes}))
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """Events of a kind so far."""
-        return [event for event in self.events if event["kind"] == kind]
+        """Events of a kind so far: the list itself, which grows."""
+        return self._events[kind]
 
     # ---- members
 

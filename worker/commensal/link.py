@@ -30,6 +30,7 @@ from commensal.messages import (
     PeerPort,
     Port,
     Report,
+    Seat,
     Settled,
     SettledStep,
     Warm,
@@ -41,13 +42,14 @@ from commensal.ring.buffers import Memory
 from commensal.ring.client import Spares
 from commensal.ring.generations import Generations
 from commensal.ring.interface import address_towards
-from commensal.ring.probe import listen, unreachable
+from commensal.ring.probe import dead, listen, unreachable
 
 FENCED = 75
 """Exit code of a member that ends as if lost (EX_TEMPFAIL, sysexits.h): the launcher brings a newcomer."""
 POLL_SECONDS = 0.1
 REPORT_STEPS = 256
 HANG_UP_SECONDS = 1.0
+ALONE_SECONDS = 0.5
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +78,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 class Progress(msgspec.Struct):
     """What a heartbeat tells of the trainer."""
 
-    entered: bool = False
+    entered_at: float | None = None
+    """Since when it waits for the sidecar."""
     moved: int = 0
     closed_at: float | None = None
     speed: float | None = None
@@ -108,6 +111,7 @@ class Link(threading.Thread):
         self._asked_at: float | None = None
         self._told = False
         self._hanging_up = False
+        self._minded = 0.0
         self.started = threading.Event()
         self._wake, self.waker = os.pipe()
         os.set_blocking(self._wake, False)
@@ -219,6 +223,7 @@ class Link(threading.Thread):
         for message in self._line.receive():
             self._obey(message)
         self._leave_in_time(now)
+        self._mind_the_others(now)
         self._beat(now)
         self._say()
         if self.machine.ring is not None and self.machine.transfer is None:
@@ -282,6 +287,22 @@ class Link(threading.Thread):
                     self._forget_reports(message.closed)
                 self.act(self.machine.receive(message))  # type: ignore[arg-type]
 
+    def _mind_the_others(self, now: float) -> None:
+        """With no daemon to say so, a ring that waits finds out by itself that a member is dead."""
+        ring, entered_at = self.machine.ring, self.progress.entered_at
+        waits = ring is not None and entered_at is not None and now - entered_at > ALONE_SECONDS
+        if ring is None or not waits or self._line.up or now < self._minded + ALONE_SECONDS:
+            return
+        self._minded = now
+        others = tuple(seat for seat in ring.seats if seat.member != self.identity.member)
+        threading.Thread(target=self._look_for_dead, args=(ring.generation, others), daemon=True).start()
+
+    def _look_for_dead(self, generation: Generation, others: tuple[Seat, ...]) -> None:
+        gone = dead(others)
+        if gone:
+            with self.lock:
+                self.act(self.machine.broken(generation, f"{', '.join(gone)} is dead"))
+
     def _beat(self, now: float) -> None:
         if now < self._beat_due:
             return
@@ -293,7 +314,7 @@ class Link(threading.Thread):
             generation=machine.ring.generation if machine.ring else None,
             closed=machine.closed,
             closed_ago=None if progress.closed_at is None else now - progress.closed_at,
-            entered=progress.entered,
+            entered=progress.entered_at is not None,
             moved=progress.moved,
             speed=progress.speed,
             deadline=deadline.remaining(),
@@ -312,8 +333,8 @@ class Link(threading.Thread):
         while self.reports and self.reports[0].step <= closed:
             self.reports.popleft()
 
-    def _probe(self, generation: Generation, seats: tuple[object, ...]) -> None:
-        found = unreachable(seats)  # type: ignore[arg-type]
+    def _probe(self, generation: Generation, seats: tuple[Seat, ...]) -> None:
+        found = unreachable(seats)
         with self.lock:
             self.send(Withdrawn(member=self.identity.member, generation=generation, unreachable=found))
 

@@ -51,7 +51,7 @@ def dealer(context: zmq.Context[zmq.Socket[bytes]], folder: Path) -> tuple[zmq.S
     socket.curve_secretkey = keys.secret.encode()
     socket.linger = 0
     socket.immediate = True
-    socket.reconnect_ivl = 100
+    socket.reconnect_ivl = 50
     socket.heartbeat_ivl = 1000
     socket.heartbeat_timeout = 3000
     return socket, there

@@ -33,7 +33,7 @@ class Settling:
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
         self._functions: list[Callable[[StepInfo], object]] = []
-        self._pending: Callable[[], tuple[SettledStep, StepInfo]] | None = None
+        self._pending: Callable[[bool], tuple[SettledStep, StepInfo]] | None = None
         self._step = 0
         self.telling = False
         """The researcher's functions are running: the present parameters are settled."""
@@ -47,25 +47,28 @@ class Settling:
         self._step, closed_at = position.closed + 1, time.monotonic()
         generation = place.generation or Generation(0, 0)
 
-        def tell() -> tuple[SettledStep, StepInfo]:
+        def tell(lead: bool) -> tuple[SettledStep, StepInfo]:
             same: dict[str, Any] = {"step": position.closed + 1, "epoch": position.epoch, "loss": loss}
             ago = time.monotonic() - closed_at
             report = SettledStep(**same, generation=generation, samples=tuple(indices.tolist()), closed_ago=ago)
-            return report, StepInfo(**same, samples=len(indices), lead=place.rank == 0)
+            return report, StepInfo(**same, samples=len(indices), lead=lead)
 
         self._pending = tell
 
-    def take(self, closed: int) -> None:
+    def take(self, closed: int, lead: bool) -> None:
         """The ring has given the state after ``closed`` steps; another one than that of the step held is known to be settled up to it."""
         if closed != self._step:
-            self.release(closed)
+            self.release(closed, lead)
 
-    def release(self, closed: int) -> None:
-        """The state after ``closed`` steps is settled: tell of the step held, or drop it if it is not part of that state."""
+    def release(self, closed: int, lead: bool) -> None:
+        """The state after ``closed`` steps is settled: tell of the step held, or drop it if it is not part of that state.
+
+        ``lead``: this member is the first of the ring now, which may have changed since the step closed; so each step has one lead.
+        """
         tell, self._pending = self._pending, None
         if tell is None or self._step > closed:
             return
-        report, info = tell()
+        report, info = tell(lead)
         self._ring.settled(report)
         self.telling = True
         try:

@@ -77,7 +77,7 @@ class Stepper:
         self._words.wait()
         sums = control.tolist()
         words.check(sums, self._step.indices, self._replica.closed + 1)
-        self._settling.release(self._replica.closed)
+        self._settling.release(self._replica.closed, self._step.place.rank == 0)
         self._apply(sums)
 
     def drop(self) -> None:

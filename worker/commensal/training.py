@@ -167,14 +167,14 @@ class Training:
             while not self._plan.reached(self._replica.position):
                 place = self._ring.begin(self._replica)
                 if place is None:
-                    self._settling.release(self.closed)
+                    self._settling.release(self.closed, self._lead)
                     self._ring.depart()
                     return
-                self._settling.take(self.closed)
+                self._settling.take(self.closed, place.rank == 0)
                 if not self._plan.reached(self._replica.position):
                     yield from self._attempt(place)
             self._ring.finish(self._replica)
-            self._settling.release(self.closed)
+            self._settling.release(self.closed, self._lead)
             deadline.uninstall()
         except GeneratorExit:
             self._ring.abandon()

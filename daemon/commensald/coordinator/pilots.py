@@ -58,6 +58,10 @@ class Posts:
         """The pilot has ended."""
         self._posts.pop(pilot, None)
 
+    def nodes(self) -> dict[str, str]:
+        """Every pilot that has said hello and has not ended, and its node."""
+        return {pilot: post.node for pilot, post in self._posts.items()}
+
     def starting(self, training: str) -> frozenset[str]:
         """Nodes whose pilots have been told to run ``training``."""
         return frozenset(post.node for post in self._posts.values() if post.assignment is not None and post.assignment.training == training)

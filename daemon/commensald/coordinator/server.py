@@ -187,6 +187,10 @@ class Coordinator:
         """End an idle pilot."""
         self._send(pilot, Dismiss(reason=reason))
 
+    def pilots(self) -> dict[str, str]:
+        """Pilots that are connected, and their nodes."""
+        return {pilot: node for pilot, node in self._posts.nodes().items() if pilot in self._routes}
+
     def nodes(self, training: str) -> frozenset[str]:
         """Nodes that its members hold, or are about to."""
         course = self._courses[training]

@@ -11,7 +11,7 @@ from commensald.coordinator.effects import Effect, Persist, Send
 from commensald.coordinator.roster import Gathering, Proposal, Ring
 from commensald.coordinator.state import State
 
-QUIET_SECONDS = 0.5
+QUIET_SECONDS = 0.3
 """After a restart a broken ring is rebuilt when nobody has come back for this long."""
 
 

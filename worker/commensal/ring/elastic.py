@@ -113,9 +113,9 @@ class Elastic:
     def _await(self, generation: Generation) -> None:
         """Until everything started in this generation has arrived. Raises Lost when it never will."""
         generations, progress = self._link.generations, self._link.progress
-        progress.entered = True
+        progress.entered_at = time.monotonic()
         self._link.wait_for(lambda: not generations.alive(generation) or generations.arrived(generation))
-        progress.entered = False
+        progress.entered_at = None
         if not generations.alive(generation):
             raise Lost(f"generation {generation} is gone")
 

@@ -1,7 +1,11 @@
-"""Who can be reached: each member listens at a port of its own, and is tried by the others after a generation took too long to form."""
+"""Who can be reached: each member listens at a port of its own, and is tried by the others.
+
+After a generation took too long to form this finds the pairs that cannot talk; while the daemon is away, who is dead.
+"""
 
 from __future__ import annotations
 
+import errno
 import selectors
 import socket
 import time
@@ -21,28 +25,36 @@ def listen(address: str) -> socket.socket:
 
 def unreachable(seats: Sequence[Seat], seconds: float = PROBE_SECONDS) -> tuple[str, ...]:
     """Members of ``seats`` that do not accept a connection within ``seconds``, all tried at once."""
-    waiting: dict[str, socket.socket] = {}
+    return tuple(sorted(member for member, error in _try(seats, seconds).items() if error != 0))
+
+
+def dead(seats: Sequence[Seat], seconds: float = PROBE_SECONDS) -> tuple[str, ...]:
+    """Members of ``seats`` that are gone for certain: their host answers that nobody listens any more."""
+    return tuple(sorted(member for member, error in _try(seats, seconds).items() if error == errno.ECONNREFUSED))
+
+
+def _try(seats: Sequence[Seat], seconds: float) -> dict[str, int]:
+    """Member -> 0 when it accepts a connection, else the error number (ETIMEDOUT after ``seconds``)."""
+    attempts: dict[str, socket.socket] = {}
     with selectors.DefaultSelector() as selector:
         for seat in seats:
             host, _, port = seat.address.rpartition(":")
-            attempt = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            attempt = attempts[seat.member] = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             attempt.setblocking(False)
             attempt.connect_ex((host, int(port)))
             selector.register(attempt, selectors.EVENT_WRITE, seat.member)
-            waiting[seat.member] = attempt
-        failed = _wait(selector, waiting, time.monotonic() + seconds)
-    for attempt in waiting.values():
+        found = _wait(selector, attempts, time.monotonic() + seconds)
+    for attempt in attempts.values():
         attempt.close()
-    return tuple(sorted(failed))
+    return found
 
 
-def _wait(selector: selectors.BaseSelector, attempts: dict[str, socket.socket], end: float) -> set[str]:
-    failed = set(attempts)
-    open_yet = set(attempts)
+def _wait(selector: selectors.BaseSelector, attempts: dict[str, socket.socket], end: float) -> dict[str, int]:
+    found = dict.fromkeys(attempts, errno.ETIMEDOUT)
+    open_yet = len(attempts)
     while open_yet and (left := end - time.monotonic()) > 0:
         for key, _ in selector.select(left):
             selector.unregister(key.fileobj)
-            open_yet.discard(key.data)
-            if attempts[key.data].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
-                failed.discard(key.data)
-    return failed
+            open_yet -= 1
+            found[key.data] = attempts[key.data].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    return found
