@@ -10,8 +10,9 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import msgspec
 import zmq
 
 from commensal import deadline, leaving
+from commensal.identity import Identity, Progress
 from commensal.line import Line
 from commensal.member import Action, Drop, End, Form, Kill, Member, Probe, Send
 from commensal.messages import (
@@ -46,46 +48,12 @@ from commensal.ring.probe import dead, listen, unreachable
 
 FENCED = 75
 """Exit code of a member that ends as if lost (EX_TEMPFAIL, sysexits.h): the launcher brings a newcomer."""
+FAILED = 70
+"""Exit code when the link itself cannot go on (EX_SOFTWARE)."""
 POLL_SECONDS = 0.1
 REPORT_STEPS = 256
 HANG_UP_SECONDS = 1.0
 ALONE_SECONDS = 0.5
-
-
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who this member is, from its launcher."""
-
-    member: str
-    pilot: str
-    training: str
-    node: str
-    folder: str
-    transport: str
-
-    @staticmethod
-    def of(environment: Mapping[str, str]) -> Identity:
-        """Raises KeyError outside of a pilot."""
-        return Identity(
-            member=environment["COMMENSAL_MEMBER"],
-            pilot=environment["COMMENSAL_PILOT"],
-            training=environment["COMMENSAL_TRAINING"],
-            node=environment["COMMENSAL_NODE"],
-            folder=environment["COMMENSAL_FOLDER"],
-            transport=environment.get("COMMENSAL_TRANSPORT", "mpi"),
-        )
-
-
-class Progress(msgspec.Struct):
-    """What a heartbeat tells of the trainer."""
-
-    entered_at: float | None = None
-    """Since when it waits for the sidecar."""
-    moved: int = 0
-    closed_at: float | None = None
-    speed: float | None = None
-    step_seconds: float = 0.0
-    save_seconds: float = 0.0
-    saving: bool = False
 
 
 class Link(threading.Thread):
@@ -186,7 +154,16 @@ class Link(threading.Thread):
     # ---- the thread
 
     def run(self) -> None:
-        """Look after everything, for ever."""
+        """Look after everything until :meth:`hang_up`."""
+        try:
+            self._open()
+            self._serve()
+        except BaseException:
+            # A trainer without its link would wait for ever: better to fail where everybody sees it.
+            traceback.print_exc()
+            self.exit(FAILED)
+
+    def _open(self) -> None:
         self._line = Line(Path(self.identity.folder), time.monotonic())
         host, _, port = coordinator(Path(self.identity.folder)).address.removeprefix("tcp://").rpartition(":")
         address = address_towards(host, int(port))
@@ -195,6 +172,8 @@ class Link(threading.Thread):
         # Sidecars die with the thread that started them, so it is this one that starts them all.
         self.generations = Generations(self.identity.member, Spares(self.identity.transport, address, oversubscribed=crowded()))
         self.started.set()
+
+    def _serve(self) -> None:
         while not self._hanging_up:
             self._wait()
             with self.lock:

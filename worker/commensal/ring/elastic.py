@@ -14,7 +14,8 @@ import torch
 
 from commensal import checkpoint, deadline
 from commensal.checkpoint import Snapshot
-from commensal.link import Identity, Link
+from commensal.identity import Identity
+from commensal.link import Link
 from commensal.member import Words
 from commensal.messages import Generation, Goodbye, Measured, Propose, Saved, SaveFailed, Settle, SettledStep
 from commensal.ring import Lost, Place, Replica, transfer
