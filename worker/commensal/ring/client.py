@@ -161,7 +161,7 @@ class Spares:
     @property
     def warm(self) -> int:
         """How many are initialised."""
-        self._poll()
+        self.poll()
         return sum(spare.ready for spare in self._spares)
 
     def filenos(self) -> list[int]:
@@ -174,7 +174,7 @@ class Spares:
         ``refill=False`` where a starting process would compete with the forming of the ring: call :meth:`refill` later.
         Raises SpareFailed when ``FAILURES`` in a row have ended before they were ready.
         """
-        self._poll()
+        self.poll()
         if len(self._failures) >= FAILURES:
             raise SpareFailed(self._failures[-1])
         if not self._spares:
@@ -187,7 +187,7 @@ class Spares:
 
     def refill(self) -> None:
         """Start what is missing; returns at once. Gives up after ``FAILURES`` failures in a row."""
-        self._poll()
+        self.poll()
         while len(self._spares) < self._count and len(self._failures) < FAILURES:
             self._spares.append(Sidecar(*self._settings))
 
@@ -197,7 +197,8 @@ class Spares:
             spare.kill()
         self._spares.clear()
 
-    def _poll(self) -> None:
+    def poll(self) -> None:
+        """Take note of which have become ready and which have ended; never blocks."""
         for spare in list(self._spares):
             for event in spare.receive():
                 match event:

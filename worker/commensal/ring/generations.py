@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from commensal.messages import Generation, PeerPort, Port, Propose
 from commensal.ring.buffers import Memory
 from commensal.ring.client import Sidecar, Spares
-from commensal.ring.commands import Broadcast, Done, Failed, Form, Formed, GivePort, Gone, OpenedPort, Reduce
+from commensal.ring.commands import Broadcast, Command, Done, Failed, Form, Formed, GivePort, Gone, OpenedPort, Reduce
 
 
 class Generations:
@@ -69,13 +69,13 @@ class Generations:
         """Start copying the first bytes of the window from rank ``root``."""
         self._start(generation, lambda tag: Broadcast(tag=tag, root=root, low=0, high=size_bytes))
 
-    def _start(self, generation: Generation, command: object) -> None:
+    def _start(self, generation: Generation, command: Callable[[int], Command]) -> None:
         sidecar = self._sidecars.get(generation)
         if sidecar is None:
             return
         self._tag += 1
         self._waiting[generation].add(self._tag)
-        sidecar.send(command(self._tag))  # type: ignore[operator]
+        sidecar.send(command(self._tag))
 
     def alive(self, generation: Generation) -> bool:
         """Whether this generation can still carry anything."""
@@ -103,16 +103,11 @@ class Generations:
                         yield generation, text
                     case Gone(tail=tail):
                         yield generation, f"its sidecar ended: {tail[-300:]}"
-        self._spares.warm  # noqa: B018
+        self._spares.poll()
 
     def refill(self) -> None:
         """Start missing spares, when nothing more urgent is under way."""
         self._spares.refill()
-
-    @property
-    def warm(self) -> int:
-        """Spares that are ready."""
-        return self._spares.warm
 
     def close(self) -> None:
         """Kill everything."""
