@@ -146,7 +146,7 @@ def test_where_all_is_well_nothing_is_to_be_done() -> None:
         ),
         (slurm(backfill=Backfill(cycle_seconds=29.0, depth=50.0)), HARM, "standing pilots", "longer than bf_interval"),
         (replace(slurm(backfill=Backfill(cycle_seconds=9.0, depth=10.0)), standing=5), ADVICE, "standing pilots", "much of bf_interval"),
-        (slurm(backfill=None), UNKNOWN, "standing pilots", "sdiag"),
+        (slurm(backfill=None), UNKNOWN, "standing pilots", "no backfill pass"),
         (slurm(backfill=Backfill(cycle_seconds=0.1, depth=499.0)), ADVICE, "bf_max_job_test", "looks at 500"),
         (slurm({"CompleteWait": "32 sec"}), ADVICE, "CompleteWait", "32 s"),
         (slurm({"Prolog[0]": "/etc/p", "EpilogSlurmctld": "/etc/e"}), ADVICE, "prolog and epilog", "Prolog, EpilogSlurmctld"),

@@ -36,10 +36,10 @@ class Failed(Exception):
     """A command did not do what it was asked for: exit code 1; the message is one line."""
 
 
-def run(group: click.Group, arguments: Sequence[str] | None = None) -> int:
+def run(command: click.Command, arguments: Sequence[str] | None = None) -> int:
     """Run a command line: 0 done, 1 failed, 2 wrong use; every error is one line on standard error."""
     try:
-        result = group.main(args=arguments, standalone_mode=False)
+        result = command.main(args=arguments, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
         return _complain(error.format_message(), error.exit_code)

@@ -54,7 +54,7 @@ def standing(site: Site, slurm: Slurm) -> Iterator[Finding]:
     if count == 0:
         return
     if slurm.backfill is None:
-        yield unknown("standing pilots", "sdiag does not say how long a backfill pass takes.", "Let the owner run sdiag.")
+        yield unknown("standing pilots", "sdiag tells of no backfill pass yet.", "Ask again later; the owner must be allowed sdiag.")
         return
     cost = standing_cost(slurm.backfill, count)
     interval = scheduler_seconds(slurm.settings, "bf_interval", BF_INTERVAL_SECONDS)

@@ -1,6 +1,6 @@
 """Whether MPI forms a ring on this host: two sidecars, one sum, and out again.
 
-``python -m commensal.ring.check [--address A]`` prints one line of JSON: ``{"seconds": 0.8}``, or ``{"error": "..."}`` and exit code 1.
+``python -m commensal.ring.check [--address A]`` prints ``{"seconds": 0.8}``, or one line on standard error and exits with 1.
 ``commensal doctor`` runs it, so that the daemon's side imports no MPI.
 """
 
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps({"seconds": round(check(options.address or address_towards("192.0.2.1", 9)), 3)}))  # TEST-NET-1 (RFC 5737)
         return 0
     except (NoRing, NoInterface, OSError, MemoryError) as error:
-        print(json.dumps({"error": " ".join(str(error).split())}))
+        print(" ".join(str(error).split()), file=sys.stderr)
         return 1
 
 

@@ -1,0 +1,76 @@
+"""A training without a daemon: who is first, who trains, and what outlives the job."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from commensal.messages import Generation
+from commensald.coordinator import GenerationRecord
+from commensald.coordinator.rendezvous import announce
+from commensald.plain.book import NAME, Book
+from commensald.plain.coordinate import chosen, refuse_a_second
+from commensald.plain.place import Place, launcher_environment, place
+from commensald.strict import InputError
+from commensald.trainings import TrainingSpec
+
+SPEC = TrainingSpec(name="t", script="/s", folder="/f", min_nodes=2, max_nodes=3)
+RECORD = GenerationRecord(training="t", generation=Generation(1, 4), members=("a", "b"), closed=7, source="a")
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, Place(pilot="p5.0.0", first=True, array=False)),
+        ({"SLURM_JOB_ID": "7", "SLURM_PROCID": "0"}, Place(pilot="7.0.0", first=True, array=False)),
+        ({"SLURM_JOB_ID": "7", "SLURM_PROCID": "2", "SLURM_RESTART_COUNT": "1"}, Place(pilot="7.2.1", first=False, array=False)),
+        (
+            {"SLURM_JOB_ID": "8", "SLURM_PROCID": "0", "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "3"},
+            Place(pilot="8.0.0", first=True, array=True),
+        ),
+        (
+            {"SLURM_JOB_ID": "9", "SLURM_PROCID": "0", "SLURM_ARRAY_TASK_ID": "4", "SLURM_ARRAY_TASK_MIN": "3"},
+            Place(pilot="9.0.0", first=False, array=True),
+        ),
+    ],
+)
+def test_one_task_of_all_is_first(environment: dict[str, str], expected: Place) -> None:
+    assert place(environment, 5) == expected
+
+
+def test_a_requeued_job_goes_on() -> None:
+    assert launcher_environment({"SLURM_RESTART_COUNT": "2", "A": "b"}) == {"A": "b"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [([], []), (["n1"], []), (["n2", "n1"], ["n1", "n2"]), (["n4", "n3", "n2", "n1"], ["n1", "n2", "n3"]), (["n1", "n1"], [])],
+)
+def test_all_train_between_the_fewest_and_the_most(nodes: list[str], expected: list[str]) -> None:
+    assert chosen({f"p{index}": node for index, node in enumerate(nodes)}, SPEC) == frozenset(expected)
+
+
+def test_the_next_job_knows_the_last_ones_ring(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    assert (book.incarnation(), book.generation("t")) == (1, None)
+    announce(tmp_path, "tcp://127.0.0.1:1", "key", book.incarnation())
+    book.record_generation(RECORD)
+    after = Book(tmp_path)
+    assert (after.incarnation(), after.generation("t"), after.generation("u")) == (2, RECORD, None)
+
+
+def test_a_damaged_book_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text("{")
+    with pytest.raises(InputError, match=f"{NAME}: cannot be read"):
+        Book(tmp_path)
+
+
+def test_there_is_one_coordinator_at_a_time(tmp_path: Path) -> None:
+    refuse_a_second(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as daemon:
+        announce(tmp_path, f"tcp://127.0.0.1:{daemon.getsockname()[1]}", "key", 1)
+        with pytest.raises(InputError, match="is coordinated already"):
+            refuse_a_second(tmp_path)
+    refuse_a_second(tmp_path)
