@@ -32,10 +32,10 @@ SDIAG = ("sdiag",)
 
 
 def environment(path: str | None, slurm_conf: str | None, time_format: str | None = None) -> dict[str, str]:
-    """What a command of Slurm's gets: plain language and time zone, the configuration's place, the format of times."""
-    given = {"PATH": PATH if path is None else f"{path}:{PATH}", "LC_ALL": "C.UTF-8", "TZ": "UTC0"}
+    """What a command of Slurm's gets: plain language, the configuration's place, and the format of times where it prints any."""
+    given = {"PATH": PATH if path is None else f"{path}:{PATH}", "LC_ALL": "C.UTF-8"}
     conf = slurm_conf or os.environ.get("SLURM_CONF")
-    return given | ({"SLURM_CONF": conf} if conf else {}) | ({"SLURM_TIME_FORMAT": time_format} if time_format else {})
+    return given | ({"SLURM_CONF": conf} if conf else {}) | ({"SLURM_TIME_FORMAT": time_format, "TZ": "UTC0"} if time_format else {})
 
 
 def time_format(mark: str) -> str:
@@ -46,6 +46,7 @@ def time_format(mark: str) -> str:
 def sbatch(spec: PilotSpec, seconds: float) -> list[str]:
     """Submits one pilot for so long; its script comes on stdin. Raises WrongNameError.
 
+    ``--export=ALL`` exports the clean :func:`environment` that sbatch itself gets; anything else makes 22.05 run the user's login profile.
     ``--no-requeue``: a preempted pilot is gone, on every version, instead of pending for a node that somebody needs.
     """
     folder = spec.folder.replace("%", "%%")
@@ -63,7 +64,7 @@ def sbatch(spec: PilotSpec, seconds: float) -> list[str]:
         f"--signal=USR1@{WARNING_SECONDS if seconds >= SHORT_SECONDS else 0}",
         "--open-mode=append",
         "--no-requeue",
-        "--export=NIL",
+        "--export=ALL",
         f"--chdir={spec.folder}",
         f"--output={folder}/{spec.uuid}.log",
         *([] if spec.node is None else [f"--nodelist={node_name(spec.node)}"]),

@@ -18,7 +18,7 @@ ARRAY_TASKS = 20
 """Of a job array's waiting tasks so many are planned, as Slurm's backfill does (``bf_max_job_array_resv``, slurm.conf(5))."""
 
 _USER = re.compile(r"(.*)\(\d+\)", re.DOTALL)
-_TASKS = re.compile(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", re.ASCII)
+_TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::([1-9]\d{0,8}))?)?", re.ASCII)
 _ON_NODES = frozenset({JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING})
 _NULL = "(null)"
 
@@ -89,5 +89,5 @@ def _task_ids(text: str, throttle: str) -> list[int]:
         match = _TASKS.fullmatch(part)
         if match is not None:
             tasks += range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1))[:ARRAY_TASKS]
-    at_once = limit or throttle
-    return tasks[: min(ARRAY_TASKS, int(at_once))] if at_once.isdecimal() and int(at_once) > 0 else tasks[:ARRAY_TASKS]
+    at_once = _TASKS.fullmatch(limit or throttle)
+    return tasks[: min(ARRAY_TASKS, int(at_once[1]) or ARRAY_TASKS)] if at_once else tasks[:ARRAY_TASKS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import lru_cache
 
@@ -14,7 +15,10 @@ MOST_NODES = 100_000
 """A longer list is no list of a cluster's nodes."""
 
 _NODE = re.compile(r"[A-Za-z0-9._-]+")
-_FOLDED = re.compile(r"(?:[A-Za-z0-9._-]|\[\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\])+(?:,(?:[A-Za-z0-9._-]|\[\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\])+)*")
+_RANGES = r"\[\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*\]"
+_ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|{_RANGES})+", re.ASCII)
+_FOLDED = re.compile(rf"{_ELEMENT.pattern}(?:,{_ELEMENT.pattern})*", re.ASCII)
+_BRACKETS = re.compile(_RANGES, re.ASCII)
 _NOBODY = frozenset({"", "(null)", "None", "None assigned", "N/A"})
 _JOB = re.compile(r"\d+(?:_\d+|_\[[0-9,%-]+\])?(?:\+\d+)?", re.ASCII)
 _PARSABLE = re.compile(r"(\d+)(?:;[A-Za-z0-9._-]+)?", re.ASCII)
@@ -41,13 +45,22 @@ def node_names(text: str) -> tuple[str, ...]:
         return (text,)
     if not _FOLDED.fullmatch(text):
         raise WrongNameError("not a node list", text)
+    if sum(map(_length, _ELEMENT.findall(text))) > MOST_NODES:
+        raise WrongNameError("a node list of impossible length", text)
     try:
-        nodes = NodeSet(text, resolver=RESOLVER_NOGROUP)
+        return tuple(str(node) for node in NodeSet(text, resolver=RESOLVER_NOGROUP))
     except (NodeSetParseError, RangeSetException) as error:
         raise WrongNameError("not a node list", text) from error
-    if len(nodes) > MOST_NODES:
-        raise WrongNameError("a node list of impossible length", text)
-    return tuple(str(node) for node in nodes)
+
+
+def _length(element: str) -> int:
+    """How many nodes one element of a list stands for, before anything is unfolded."""
+    brackets = (each[1:-1].split(",") for each in _BRACKETS.findall(element))
+    return math.prod(sum(_width(*part.partition("-")[::2]) for part in parts) for parts in brackets)
+
+
+def _width(first: str, last: str) -> int:
+    return int(last) - int(first) + 1 if last else 1
 
 
 def job_id(text: str) -> str:

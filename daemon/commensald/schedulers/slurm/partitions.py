@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -42,6 +42,6 @@ def _partition(record: Record) -> Partition:
     )
 
 
-def of_pilots(known: dict[str, Partition], name: str | None) -> Partition | None:
+def of_pilots(known: Mapping[str, Partition], name: str | None) -> Partition | None:
     """The partition that pilots go to: the one of that ``name``, without one the cluster's default."""
     return known.get(name) if name is not None else next((each for each in known.values() if each.default), None)

@@ -36,18 +36,18 @@ class Queries:
         """``sdiag``."""
         return sdiag.parse(await self._run(commands.SDIAG, ""))
 
-    async def records(self, kind: str, version: str) -> list[Record]:
-        """All jobs, nodes, reservations or partitions of a controller of this ``version``."""
+    async def records(self, kind: str, config: Mapping[str, str]) -> list[Record]:
+        """All jobs, nodes, reservations or partitions of a controller with this configuration."""
         if self._bindings is not None:
             try:
-                return await self._by_bindings(self._bindings, kind, version)
+                return await self._by_bindings(self._bindings, kind, config["SLURM_VERSION"])
             except BindingsError as error:
                 if self._bindings is not None:
                     log.info("%s; using Slurm's commands", error)
                 self._bindings = None
         mark = _mark()
         answer = await self._run(_SHOW[kind], mark)
-        return await asyncio.to_thread(_parse, kind, answer, mark)
+        return await asyncio.to_thread(_parse, kind, answer, mark, config.get("TrackWCKey", "no").lower() != "no")
 
     async def close(self) -> None:
         """End the helper."""
@@ -71,7 +71,7 @@ def _mark() -> str:
     return "~" + secrets.token_hex(6)
 
 
-def _parse(kind: str, answer: str, mark: str) -> list[Record]:
+def _parse(kind: str, answer: str, mark: str, workload_keys: bool) -> list[Record]:
     if kind == "jobs":
-        return list(text.jobs(answer, mark))
+        return list(text.jobs(answer, mark, workload_keys=workload_keys))
     return [{key: value.removesuffix(mark) for key, value in each.items()} for each in text.split(answer, _FIRST[kind])]

@@ -5,11 +5,15 @@ Command line and bindings both give records, so that everything behind them is w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from commensald.schedulers import SchedulerError
 
 Record = Mapping[str, str]
+
+_COUNT = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KM]?)(?:-.*)?", re.ASCII)
+_FACTORS = {"": 1, "K": 1024, "M": 1024**2}
 
 
 class UnreadableError(SchedulerError):
@@ -24,11 +28,8 @@ def need(record: Record, key: str) -> str:
 
 
 def count(text: str) -> int:
-    """The first number of ``4``, ``3-5`` or ``1.5K`` (slurm prints large ones with a factor of 1024). Raises UnreadableError."""
-    digits, factor = text.partition("-")[0], 1
-    if digits[-1:] in {"K", "M"}:
-        digits, factor = digits[:-1], {"K": 1024, "M": 1024**2}[digits[-1]]
-    try:
-        return int(float(digits) * factor)
-    except ValueError as error:
-        raise UnreadableError("not a number", text) from error
+    """The first number of ``4``, ``3-5`` or ``1.5K`` (Slurm prints large ones with a factor of 1024). Raises UnreadableError."""
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        raise UnreadableError("not a number", text)
+    return int(float(match[1]) * _FACTORS[match[2]])

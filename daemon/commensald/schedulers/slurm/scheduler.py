@@ -86,7 +86,8 @@ class SlurmScheduler:
 
     async def submit(self, spec: PilotSpec) -> str:
         """Queue one pilot; one whose submission got no answer is looked for by its tag."""
-        pilots = of_pilots(dict(self._site.partitions), spec.partition or self._partition) if self._site else None
+        spec = msgspec.structs.replace(spec, partition=spec.partition or self._partition)
+        pilots = of_pilots(self._site.partitions, spec.partition) if self._site else None
         seconds = commands.limit_seconds(spec.time_limit, pilots.most_seconds if pilots else None, LONGEST_SECONDS)
         try:
             body = script.pilot(spec.uuid, spec.argv, {**self._job_environment(), **spec.environment})
@@ -115,9 +116,8 @@ class SlurmScheduler:
 
     async def _snapshot(self) -> Snapshot:
         site = await self._read_site()
-        version = site.config["SLURM_VERSION"]
         began = time.monotonic()
-        found = await asyncio.gather(*(self._queries.records(kind, version) for kind in ("jobs", "nodes", "reservations")))
+        found = await asyncio.gather(*(self._queries.records(kind, site.config) for kind in ("jobs", "nodes", "reservations")))
         self._query_seconds = time.monotonic() - began
         seen_jobs, seen_nodes = await asyncio.to_thread(jobs, found[0]), await asyncio.to_thread(nodes, found[1])
         self._report_unknown(seen_jobs)
@@ -133,7 +133,7 @@ class SlurmScheduler:
         now = time.monotonic()
         if self._site is None or now - self._site.read > SETTINGS_SECONDS:
             config, ahead = await self._read_config()
-            load, records = await asyncio.gather(self._read_load(), self._queries.records("partitions", config["SLURM_VERSION"]))
+            load, records = await asyncio.gather(self._read_load(), self._queries.records("partitions", config))
             self._site = Site(config=config, partitions=partitions(records), load=load, ahead_seconds=ahead, read=now)
         return self._site
 
@@ -160,7 +160,7 @@ class SlurmScheduler:
         measured |= {"clock_ahead_seconds": f"{site.ahead_seconds:g}", "query_seconds": f"{self._query_seconds:.3f}"}
         if site.load is not None and site.load.backfill_mean_seconds is not None:
             measured["backfill_mean_seconds"] = f"{site.load.backfill_mean_seconds:g}"
-        return settings.facts(site.config, of_pilots(dict(site.partitions), self._partition), measured)
+        return settings.facts(site.config, of_pilots(site.partitions, self._partition), measured)
 
     def _report_unknown(self, seen: Sequence[Job]) -> None:
         """Jobs whose record or state nobody understands are said once."""

@@ -12,7 +12,7 @@ _TEMPLATE = """#!/bin/sh
 # Preempted and requeued by a site's own rule: nobody waits for this incarnation.
 [ "${{SLURM_RESTART_COUNT:-0}}" -ge 1 ] && exit 0
 {exports}
-exec srun --nodes=1 --ntasks=1 --cpus-per-task="${{SLURM_CPUS_ON_NODE:-1}}" --mem=0 --cpu-bind=none --kill-on-bad-exit=1 \\
+exec srun --nodes=1 --ntasks=1 --cpus-per-task="${{SLURM_CPUS_ON_NODE:-1}}" --mem=0 --kill-on-bad-exit=1 \\
     --input=none --export=ALL {command}
 """
 

@@ -16,8 +16,8 @@ BUSY_AGENTS = 500
 BUSY_REST_SECONDS = 60.0
 MOST_REST_SECONDS = 120.0
 
-_NUMBER = r"\s*:?\s*(\d+)"
-_JOB_INFO = re.compile(r"REQUEST_JOB_INFO\s+\(\s*\d+\)\s+count:(\d+)\s+ave_time:(\d+)")
+_NUMBER = r"\s*:?\s*(\d{1,18})"
+_JOB_INFO = re.compile(r"REQUEST_JOB_INFO\s+\(\s*\d+\)\s+count:(\d{1,18})\s+ave_time:(\d{1,18})")
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ Records of jobs are bounded by free text at both ends, and the name may even hol
 format that carries a **mark** nobody can guess (``SLURM_TIME_FORMAT=%s~3f9a...``, drawn anew for each query): ``SubmitTime=`` with the mark
 is a place that Slurm wrote, one in each record. From there the fixed keys are read backwards to the owner and forwards to the nodes, in
 the order in which all known versions print them (``slurm_sprint_job_info``); the comment follows the working directory on the same line.
-What a user can still do is to describe a job of his own wrongly; where two readings of its owner are possible it has none.
+What a user can still do is to describe a job of his own wrongly. Only where a site tracks workload keys there is free text (``WCKey``)
+between owner and anchor as well; where it makes two readings of the owner possible, the job has none.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _HEAD = re.compile(
     re.ASCII,
 )
 _OWNER = re.compile(
-    r" (?:HetJobIdSet=[^ \n]+ )?UserId=(?P<UserId>[^()\n]*\(\d+\)) GroupId=[^()\n]*\(\d+\) MCS_label=[^ \n]*"
+    r" (?:HetJobIdSet=[^ \n]+ )?UserId=(?P<UserId>[^()=\n]*\(\d+\)) GroupId=[^()=\n]*\(\d+\) MCS_label=[^ \n]*"
     r" Priority=(?P<Priority>\d+) Nice=-?\d+ Account=(?P<Account>[^ \n]*) QOS=(?P<QOS>[^ \n]*)",
     re.ASCII,
 )
@@ -52,12 +53,15 @@ def split(text: str, first: str) -> Iterator[Record]:
             yield _fields(line)
 
 
-def jobs(text: str, mark: str) -> Iterator[Record]:
-    """Records of jobs; times lose the ``mark`` that they were asked to carry. Raises UnreadableError."""
+def jobs(text: str, mark: str, *, workload_keys: bool = False) -> Iterator[Record]:
+    """Records of jobs; times lose the ``mark`` that they were asked to carry. Raises UnreadableError.
+
+    ``workload_keys``: whether the site tracks them (``TrackWCKey``, slurm.conf(5)), and so prints one in each record.
+    """
     text = "\n" + _whole(text)
     begin = 0
     for anchor in re.finditer(rf" SubmitTime=\d+{re.escape(mark)} EligibleTime=", text):
-        yield _job(text, begin, anchor.start(), mark)
+        yield _job(text, begin, anchor.start(), mark, workload_keys)
         begin = anchor.end()
     if not begin and _HEAD.search(text):
         raise UnreadableError("jobs without times in the format asked for", text[:300])
@@ -80,31 +84,21 @@ def _fields(line: str) -> Record:
     return found
 
 
-def _job(text: str, begin: int, anchor: int, mark: str) -> Record:
+def _job(text: str, begin: int, anchor: int, mark: str, workload_keys: bool) -> Record:
     """The job whose marked time stands at ``anchor``; the one before was anchored just before ``begin``."""
     heads = list(_HEAD.finditer(text, begin, anchor))
     if not heads:
         raise UnreadableError("a job without an id", text[begin:anchor][:300])
     # The last one: an id before it belongs to the free text of another's record, and our own jobs' names hold no line break.
     head = heads[-1]
-    fixed = text.rfind(" JobState=", head.end(), anchor)
+    fixed = max(text.rfind(" JobState=", head.end(), anchor), head.end())
     end = text.find("\n", anchor)
     record = {key: value for key, value in head.groupdict().items() if value}
-    record |= _owner(text, head.end(), fixed if fixed >= 0 else anchor)
-    record |= _fixed(text, max(fixed, head.end()), anchor, end, mark)
-    return record | _comment(text, anchor, end)
-
-
-def _owner(text: str, begin: int, end: int) -> dict[str, str]:
-    """Name and owner, which stand between ``begin`` and ``end``."""
-    found = list(_OWNER.finditer(text, begin, end))
-    if not found:
-        return {"JobName": text[begin:end]}
-    last = found[-1]
-    name = {"JobName": text[begin : last.start()]}
-    # Only a WCKey, where a site tracks it, is free text on this side: it or the name then imitates the other's surroundings.
-    doubtful = len(found) > 1 and " WCKey=" in text[found[0].start() : end]
-    return name if doubtful else name | last.groupdict()
+    owners = list(_OWNER.finditer(text, heads[0].end(), fixed))
+    owner = owners[-1] if owners and (len(owners) == 1 if workload_keys else owners[-1].end() == fixed) else None
+    record["JobName"] = text[head.end() : owner.start() if owner else fixed]
+    record |= owner.groupdict() if owner else {}
+    return record | _fixed(text, fixed, anchor, end, mark) | _comment(text, anchor, end)
 
 
 def _fixed(text: str, begin: int, anchor: int, end: int, mark: str) -> dict[str, str]:

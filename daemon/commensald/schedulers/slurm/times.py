@@ -8,12 +8,14 @@ from commensald.schedulers import SchedulerError
 
 _NO_TIME = frozenset({"", "unknown", "none", "n/a", "(null)", "not_set", "invalid", "now"})
 _NO_LIMIT = frozenset({"unlimited", "infinite", "partition_limit"})
-_INSTANT = re.compile(r"\d+", re.ASCII)
-_DAYS = re.compile(r"(?P<sign>-?)(?P<days>\d+)-(?P<hours>\d+)(?::(?P<minutes>\d+)(?::(?P<seconds>\d+(?:\.\d+)?))?)?", re.ASCII)
-_CLOCK = re.compile(r"(?P<sign>-?)(?:(?:(?P<hours>\d+):)?(?P<minutes>\d+):)(?P<seconds>\d+(?:\.\d+)?)", re.ASCII)
-_MINUTES = re.compile(r"(?P<sign>-?)(?P<minutes>\d+)", re.ASCII)
+_INSTANT = re.compile(r"\d{1,12}", re.ASCII)
+_DAYS = re.compile(
+    r"(?P<sign>-?)(?P<days>\d{1,12})-(?P<hours>\d{1,12})(?::(?P<minutes>\d{1,12})(?::(?P<seconds>\d{1,9}(?:\.\d{1,9})?))?)?", re.ASCII
+)
+_CLOCK = re.compile(r"(?P<sign>-?)(?:(?:(?P<hours>\d{1,12}):)?(?P<minutes>\d{1,12}):)(?P<seconds>\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
+_MINUTES = re.compile(r"(?P<sign>-?)(?P<minutes>\d{1,12})", re.ASCII)
 _UNITS = {"usec": 1e-6, "sec": 1.0, "min": 60.0, "hour": 3600.0, "day": 86_400.0}
-_MEASURE = re.compile(r"(\d+)\s*([a-z]*?)s?", re.ASCII)
+_MEASURE = re.compile(r"(\d{1,12})\s*([a-z]*?)s?", re.ASCII)
 MINUTE = 60.0
 DAY = 86_400.0
 
