@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +83,26 @@ def test_a_signal_makes_a_member_leave(stage: Stage, number: int) -> None:
     goes_on(stage)
 
 
+def test_the_daemons_view_of_a_deadline_makes_a_member_leave(stage: Stage) -> None:
+    first, *_ = stage.join(2)
+    stage.wait_ring(2)
+    stage.daemon.do(lambda: stage.daemon.rings.deadline(f"pilot-{first}", 1.0))
+    assert stage.ended(first, 5.0) in (0, 75)
+    goes_on(stage)
+
+
+def test_the_end_of_the_job_in_the_environment_makes_a_member_leave(stage: Stage) -> None:
+    stage.join()
+    stage.wait_ring(1)
+    end = time.time() + 15.0
+    stage.environment["SLURM_JOB_END_TIME"] = str(int(end))
+    (short,) = stage.join()
+    stage.wait_ring(2)
+    assert stage.ended(short, 30.0) in (0, 75)
+    assert time.time() < end + 0.5
+    goes_on(stage)
+
+
 def test_when_all_are_asked_the_last_ones_save_and_it_resumes_there(stage: Stage) -> None:
     names = stage.join(2)
     stage.wait_ring(2)
@@ -97,15 +118,21 @@ def test_when_all_are_asked_the_last_ones_save_and_it_resumes_there(stage: Stage
     goes_on(stage)
 
 
+DEATHS = {
+    "during a reduction": "m1:reduce",
+    "the first member": "m0:reduce",
+    "two at once": "m0:reduce m1:reduce",
+    "between the deliveries of the last bucket": "m1:delivered",
+    "the only member that closed": "m0:closed m1:slow m2:slow",
+}
+
+
 @pytest.mark.parametrize(
     "stage",
     [
-        pytest.param({"FAULTS": "m1:reduce"}, id="during a reduction"),
-        pytest.param({"FAULTS": "m0:reduce"}, id="the first member"),
-        pytest.param({"FAULTS": "m0:reduce m1:reduce"}, id="two at once"),
-        pytest.param({"FAULTS": "m1:delivered"}, id="between the deliveries of the last bucket"),
-        pytest.param({"FAULTS": "m0:closed m1:slow m2:slow"}, id="the only member that closed"),
-        pytest.param({"FAULTS": "m0:reduce", "COMMENSAL_TRANSPORT": "gloo"}, id="gloo"),
+        pytest.param({"FAULTS": faults, "COMMENSAL_TRANSPORT": transport}, id=f"{instant}, {transport}")
+        for transport in ("mpi", "gloo")
+        for instant, faults in DEATHS.items()
     ],
     indirect=True,
 )
