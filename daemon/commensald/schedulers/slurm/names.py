@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from functools import lru_cache
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
@@ -48,7 +49,7 @@ def node_names(text: str) -> tuple[str, ...]:
     if sum(map(_length, _ELEMENT.findall(text))) > MOST_NODES:
         raise WrongNameError("a node list of impossible length", text)
     try:
-        return tuple(str(node) for node in NodeSet(text, resolver=RESOLVER_NOGROUP))
+        return tuple(sys.intern(str(node)) for node in NodeSet(text, resolver=RESOLVER_NOGROUP))
     except (NodeSetParseError, RangeSetException) as error:
         raise WrongNameError("not a node list", text) from error
 

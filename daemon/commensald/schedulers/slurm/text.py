@@ -30,6 +30,7 @@ ORDER = tuple(_PRINTED.split())
 
 _RANK = {key: rank for rank, key in enumerate(ORDER)}
 _NEEDED = frozenset({"JobState", "TimeLimit", "SubmitTime", "StartTime", "EndTime", "Partition", "NodeList", "NumNodes"})
+_KEPT = _NEEDED | {"Reason", "EligibleTime", "PreemptTime", "SchedNodeList"}
 _HEAD = re.compile(
     r"\nJobId=(?P<JobId>\d+)"
     r"(?: ArrayJobId=(?P<ArrayJobId>\d+) ArrayTaskId=(?P<ArrayTaskId>[^ \n]+)(?: ArrayTaskThrottle=(?P<ArrayTaskThrottle>\d+))?)?"
@@ -112,7 +113,8 @@ def _fixed(text: str, begin: int, anchor: int, end: int, mark: str) -> dict[str,
             if _RANK[key] <= rank:
                 return {}
             rank = _RANK[key]
-            found[key] = value.removesuffix(mark)
+            if key in _KEPT:
+                found[key] = value.removesuffix(mark)
     return found if found.keys() >= _NEEDED else {}
 
 
