@@ -91,6 +91,7 @@ def scheduler(config: Config) -> Scheduler:
         return LocalScheduler(Path(asked.socket))
     return SlurmScheduler(
         partition=config.pilots.partition,
+        qos=config.pilots.qos,
         slurm_conf=asked.slurm_conf,
         path=asked.path,
         timeout_seconds=asked.command_seconds,

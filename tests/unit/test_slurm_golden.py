@@ -86,7 +86,7 @@ def test_nodes_of_22_05() -> None:
 @pytest.mark.parametrize(("version", "tells"), [("22.05.8", "no"), ("24.11.5", "yes"), ("26.05.5", "yes")])
 def test_facts(version: str, tells: str) -> None:
     partition = shown_partitions(version)["scavenger"]
-    facts = settings.facts(shown_config(version), partition, {"calls_scontrol": "7"})
+    facts = settings.facts(shown_config(version), partition, partition.grace_seconds, {"calls_scontrol": "7"})
     assert (facts.product, facts.version, facts.grace_seconds) == ("slurm", version, 30.0)
     assert (facts.backfill_resolution_seconds, facts.whole_minutes) == (10.0, True)
     assert facts.extra["preempt_send_user_signal"] == tells  # 22.05's capture has it in SchedulerParameters, where Slurm ignores it
@@ -101,4 +101,19 @@ def test_load_of_the_controller(version: str) -> None:
     assert load.backfill_mean_seconds is not None
     assert 0 < load.backfill_mean_seconds < 0.01
     assert load.job_query_seconds is not None
-    assert sdiag.rest_seconds(load, 0.1) == pytest.approx(2.0)
+    assert sdiag.rest_seconds(load, 0.1) == load.job_query_seconds / sdiag.SHARE
+
+
+@pytest.mark.parametrize(
+    ("load", "query_seconds", "rest"),
+    [
+        (None, 0.1, 2.0),
+        (sdiag.Load(threads=1, agents=0, job_query_seconds=0.5), 0.6, 10.0),
+        (sdiag.Load(threads=1, agents=0, job_query_seconds=0.001), 5.0, 20.0),
+        (sdiag.Load(threads=200, agents=0, job_query_seconds=0.001), 0.1, 60.0),
+        (sdiag.Load(threads=1, agents=900, job_query_seconds=0.001), 0.1, 60.0),
+        (None, 20.0, 120.0),
+    ],
+)
+def test_a_slow_controller_is_left_alone_for_longer(load: sdiag.Load | None, query_seconds: float, rest: float) -> None:
+    assert sdiag.rest_seconds(load, query_seconds) == pytest.approx(rest)

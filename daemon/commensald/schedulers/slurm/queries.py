@@ -7,7 +7,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 
-from commensald.schedulers.slurm import commands, sdiag, settings, text
+from commensald.schedulers.slurm import commands, qos, sdiag, settings, text
 from commensald.schedulers.slurm.bindings import Bindings, BindingsError
 from commensald.schedulers.slurm.records import Record
 from commensald.schedulers.slurm.runner import Runner
@@ -35,6 +35,10 @@ class Queries:
     async def load(self) -> sdiag.Load:
         """``sdiag``."""
         return sdiag.parse(await self._run(commands.SDIAG, ""))
+
+    async def qos_grace(self) -> Mapping[str, float]:
+        """``sacctmgr show qos``: grace in seconds by name."""
+        return qos.grace(await self._run(qos.COMMAND, ""))
 
     async def records(self, kind: str, config: Mapping[str, str]) -> list[Record]:
         """All jobs, nodes, reservations or partitions of a controller with this configuration."""

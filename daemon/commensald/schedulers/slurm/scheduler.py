@@ -8,7 +8,7 @@ import os
 import pwd
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -19,10 +19,10 @@ from commensald.schedulers.slurm.bindings import Bindings
 from commensald.schedulers.slurm.jobs import jobs
 from commensald.schedulers.slurm.names import submitted_id
 from commensald.schedulers.slurm.nodes import nodes
-from commensald.schedulers.slurm.partitions import Partition, of_pilots, partitions
 from commensald.schedulers.slurm.queries import Queries
 from commensald.schedulers.slurm.reservations import reservations
 from commensald.schedulers.slurm.runner import CommandTimeoutError, Runner
+from commensald.schedulers.slurm.site import Site, read
 
 log = logging.getLogger(__name__)
 SETTINGS_SECONDS = 300.0
@@ -31,39 +31,29 @@ LONGEST_SECONDS = 7 * 86_400.0
 """A pilot always has a finite limit: without one it could never start before a maintenance reservation."""
 FIRST_PAUSE_SECONDS = 5.0
 MOST_PAUSE_SECONDS = 60.0
-CLOCK_SECONDS = 1.0
-"""Slurm shows its clock in whole seconds: a smaller difference from ours is none."""
-
-
-class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read rarely. ``ahead_seconds``: the controller's clock less ours."""
-
-    config: Mapping[str, str]
-    partitions: Mapping[str, Partition]
-    load: sdiag.Load | None
-    ahead_seconds: float
-    read: float
 
 
 class SlurmScheduler:
-    """One Slurm cluster, as the account we run as sees it. ``partition`` is where pilots go (``None``: the cluster's default)."""
+    """One Slurm cluster, as the account we run as sees it. Pilots go to ``partition`` (``None``: the cluster's default) with ``qos``."""
 
     def __init__(
         self,
         *,
         partition: str | None = None,
+        qos: str | None = None,
         slurm_conf: str | None = None,
         path: str | None = None,
         timeout_seconds: float = 20.0,
         bindings: bool = True,
     ) -> None:
-        self._partition, self._conf, self._path = partition, slurm_conf, path
+        self._partition, self._qos, self._conf, self._path = partition, qos, slurm_conf, path
         account = pwd.getpwuid(os.getuid())
         self._owner, self._home = account.pw_name, account.pw_dir
         self._runner = Runner(timeout_seconds)
         helper = Bindings(timeout_seconds, self._environment()) if bindings else None
         self._queries = Queries(self._runner, self._environment, helper)
         self._site: Site | None = None
+        self._site_read = 0.0
         self._failures = 0
         self._query_seconds = 0.0
         self._told_unknown: frozenset[str] = frozenset()
@@ -87,7 +77,7 @@ class SlurmScheduler:
     async def submit(self, spec: PilotSpec) -> str:
         """Queue one pilot; one whose submission got no answer is looked for by its tag."""
         spec = msgspec.structs.replace(spec, partition=spec.partition or self._partition)
-        pilots = of_pilots(self._site.partitions, spec.partition) if self._site else None
+        pilots = self._site.pilots if self._site else None
         seconds = commands.limit_seconds(spec.time_limit, pilots.most_seconds if pilots else None, LONGEST_SECONDS)
         try:
             body = script.pilot(spec.uuid, spec.argv, {**self._job_environment(), **spec.environment})
@@ -131,36 +121,16 @@ class SlurmScheduler:
 
     async def _read_site(self) -> Site:
         now = time.monotonic()
-        if self._site is None or now - self._site.read > SETTINGS_SECONDS:
-            config, ahead = await self._read_config()
-            load, records = await asyncio.gather(self._read_load(), self._queries.records("partitions", config))
-            self._site = Site(config=config, partitions=partitions(records), load=load, ahead_seconds=ahead, read=now)
+        if self._site is None or now - self._site_read > SETTINGS_SECONDS:
+            self._site, self._site_read = await read(self._queries, self._partition, self._qos), now
         return self._site
-
-    async def _read_config(self) -> tuple[Mapping[str, str], float]:
-        """The configuration, and how far the controller's clock is ahead of ours."""
-        asked = time.time()
-        config = await self._queries.config()
-        answered = settings.taken(config)
-        ahead = 0.0 if answered is None else answered + CLOCK_SECONDS / 2 - (asked + time.time()) / 2
-        return config, ahead if abs(ahead) > CLOCK_SECONDS else 0.0
-
-    async def _read_load(self) -> sdiag.Load | None:
-        """``None`` where this account may not ask: a courtesy less, no reason to know nothing of the cluster."""
-        try:
-            return await self._queries.load()
-        except CommandTimeoutError:
-            raise
-        except SchedulerError as error:
-            log.info("how busy the controller is cannot be read: %s", error)
-            return None
 
     def _facts(self, site: Site) -> Facts:
         measured = {f"calls_{name}": str(count) for name, count in self._runner.calls.items()}
         measured |= {"clock_ahead_seconds": f"{site.ahead_seconds:g}", "query_seconds": f"{self._query_seconds:.3f}"}
         if site.load is not None and site.load.backfill_mean_seconds is not None:
             measured["backfill_mean_seconds"] = f"{site.load.backfill_mean_seconds:g}"
-        return settings.facts(site.config, of_pilots(site.partitions, self._partition), measured)
+        return settings.facts(site.config, site.pilots, site.grace_seconds, measured)
 
     def _report_unknown(self, seen: Sequence[Job]) -> None:
         """Jobs whose record or state nobody understands are said once."""

@@ -10,6 +10,9 @@ from commensald.schedulers.slurm.records import UnreadableError
 
 SHARE = 0.05
 """Our queries may take this part of the controller's time."""
+SLOW_SECONDS = 1.0
+PATIENCE = 4.0
+"""A look that takes longer than this is followed by a rest of so many times its length."""
 BUSY_THREADS = 128
 """Half of what slurmctld serves at once (MAX_SERVER_THREADS 256)."""
 BUSY_AGENTS = 500
@@ -48,12 +51,15 @@ def parse(text: str) -> Load:
 
 
 def rest_seconds(load: Load | None, query_seconds: float) -> float:
-    """How long to leave the controller alone after a query that took so long.
+    """How long to leave the controller alone after a look that took us ``query_seconds``.
 
-    So that our queries stay within :data:`SHARE` of its time; a controller with many requests waiting is spared for a minute.
+    So that our queries stay within :data:`SHARE` of its time, by its own account of what one costs; longer while it lets us wait, and a
+    minute while many requests wait for it.
     """
+    cost = load.job_query_seconds if load is not None and load.job_query_seconds is not None else query_seconds
+    waited = query_seconds * PATIENCE if query_seconds > SLOW_SECONDS else 0.0
     busy = load is not None and (load.threads >= BUSY_THREADS or load.agents >= BUSY_AGENTS)
-    return min(max(query_seconds / SHARE, BUSY_REST_SECONDS if busy else 0.0), MOST_REST_SECONDS)
+    return min(max(cost / SHARE, waited, BUSY_REST_SECONDS if busy else 0.0), MOST_REST_SECONDS)
 
 
 def _first(name: str, text: str) -> int | None:

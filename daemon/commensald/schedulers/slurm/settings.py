@@ -63,8 +63,8 @@ def sends_user_signal(config: Mapping[str, str]) -> bool:
     )
 
 
-def facts(config: Mapping[str, str], partition: Partition | None, measured: Mapping[str, str]) -> Facts:
-    """What a snapshot says of the scheduler; ``partition`` is the pilots', ``measured`` goes into ``extra`` as it is."""
+def facts(config: Mapping[str, str], partition: Partition | None, grace_seconds: float, measured: Mapping[str, str]) -> Facts:
+    """What a snapshot says of the scheduler; ``partition`` and grace are the pilots', ``measured`` goes into ``extra`` as it is."""
     kill_wait = measure(config.get("KillWait", "30 sec"))
     shown = {name: config[key] for name, key in _SHOWN.items() if key in config}
     shown |= {
@@ -82,7 +82,7 @@ def facts(config: Mapping[str, str], partition: Partition | None, measured: Mapp
     return Facts(
         product=PRODUCT,
         version=config["SLURM_VERSION"],
-        grace_seconds=partition.grace_seconds if partition is not None else 0.0,
+        grace_seconds=grace_seconds,
         backfill_resolution_seconds=seconds(config, "bf_resolution", BF_RESOLUTION_SECONDS),
         whole_minutes=True,
         extra={**shown, **measured},
