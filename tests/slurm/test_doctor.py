@@ -28,6 +28,25 @@ def test_a_good_site_is_found_good_and_a_ring_is_formed(where: Installation) -> 
     assert found["MPI"] == found["route"] == found["permission"] == found["partition tier"] == "good"
 
 
+def test_a_slow_epilog_is_measured_and_nothing_of_the_trial_is_left(where: Installation) -> None:
+    conf, epilog = where.folder / "slurm" / "etc" / "slurm.conf", where.folder / "trainings" / "epilog"
+    where.account.run(["sh", "-c", 'printf "#!/bin/sh\\nsleep 3\\n" > "$0" && chmod 755 "$0"', str(epilog)], {})
+    before = conf.read_text()
+    conf.write_text(f"{before}Epilog={epilog}\n")
+    try:
+        where.slurm("scontrol", "reconfigure")
+        code, answer = doctor(where, "--trial", "--no-ring")
+    finally:
+        conf.write_text(before)
+        where.slurm("scontrol", "reconfigure")
+    found = {each["check"]: (each["severity"], each["words"]) for each in answer["findings"]}
+    assert code == 1
+    assert found["prolog and epilog"][0] == "harm"
+    assert float(found["prolog and epilog"][1].partition("is free ")[2].split()[0]) >= 2.5
+    assert found["pilots' folder"][0] == found["trial job"][0] == "good"
+    assert list((where.folder / "pilots").glob("doctor-*")) == []
+
+
 @pytest.mark.parametrize(
     ("change", "undo", "check", "severity", "code"),
     [

@@ -11,7 +11,7 @@ import pytest
 from commensald.config import Config, DaemonSection, PilotsSection
 from commensald.doctor import Severity
 from commensald.doctor.checks import examine, hurts
-from commensald.doctor.facts import Association, Backfill, Host, Qos, Ring, Site, Slurm
+from commensald.doctor.facts import Association, Backfill, Host, Qos, Ring, Site, Slurm, Trial
 from commensald.schedulers.slurm.partitions import Partition
 
 HARM, FAULT, ADVICE, UNKNOWN, GOOD = Severity
@@ -93,6 +93,11 @@ def limited(**limits: str) -> Site:
     return slurm(associations=(Association(account="a", user="me", default_qos="normal", limits=limits),))
 
 
+def tried(**changes: Any) -> Site:  # noqa: ANN401
+    trial = Trial(node="n1", folder_seen=True, start_seconds=0.2, end_seconds=0.4, ring=Ring(seconds=0.5))
+    return replace(SITE, trial=replace(trial, **changes))
+
+
 BY_QOS = {"PreemptType": "preempt/qos"}
 FAIR = {"PriorityWeightFairShare": "1000"}
 
@@ -150,6 +155,10 @@ def test_where_all_is_well_nothing_is_to_be_done() -> None:
         (slurm(backfill=Backfill(cycle_seconds=0.1, depth=499.0)), ADVICE, "bf_max_job_test", "looks at 500"),
         (slurm({"CompleteWait": "32 sec"}), ADVICE, "CompleteWait", "32 s"),
         (slurm({"Prolog[0]": "/etc/p", "EpilogSlurmctld": "/etc/e"}), ADVICE, "prolog and epilog", "Prolog, EpilogSlurmctld"),
+        (tried(end_seconds=4.0), HARM, "prolog and epilog", "free 4.0 s after"),
+        (tried(folder_seen=False, error="no such folder"), FAULT, "pilots' folder", "no such folder"),
+        (tried(ring=Ring(error="no libmpi")), FAULT, "trial job", "no libmpi"),
+        (replace(SITE, trial=Trial(error="did not start")), UNKNOWN, "trial job", "did not start."),
         (slurm({"SuspendProgram": "/sbin/off", "SuspendTime": "600 sec"}), ADVICE, "power saving", "600 sec"),
         (slurm({"PrivateData": "accounts,jobs"}), FAULT, "PrivateData", "who waits for a node"),
         (slurm(refusal="Invalid qos specification"), FAULT, "permission", "Invalid qos specification"),
@@ -192,6 +201,8 @@ def test_what_is_wrong_is_said_with_its_fix(site: Site, severity: Severity, chec
             slurm(partitions={"primary": replace(PRIMARY, default=False), "scavenger": replace(SCAVENGER, default=True)}), partition=None
         ),
         host(pyslurm="24.11.0"),
+        tried(),
+        replace(tried(), slurm=replace(SLURM, settings={**SETTINGS, "Epilog": "/etc/e"})),
         replace(
             slurm(hosts={"n1": "127.0.0.1", "n2": "127.0.0.1"}),
             host=replace(HOST, address="127.0.0.1", folder_shared=False, folder_type="ext4"),

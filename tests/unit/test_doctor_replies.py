@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commensald.doctor import replies
-from commensald.doctor.facts import Association, Qos
+from commensald.doctor.facts import Association, Qos, Ring, Trial
+from commensald.doctor.gather import answers, listening, skew
+from commensald.doctor.probe import Seen, seen, trial
+from commensald.schedulers.slurm import text
 
 SLURM = Path(__file__).parents[1] / "fixtures" / "slurm"
 ACCOUNTED = SLURM / "22.05.8-dbd"
@@ -70,3 +73,37 @@ def test_no_table_is_too_strange_to_be_read(text: str) -> None:
     replies.operator(text)
     replies.backfill(text)
     replies.refusal(text)
+
+
+def test_a_trial_jobs_traces() -> None:
+    last = Seen("COMPLETING", "1000", "n1")
+    wrote = {"began": "1000.7\n", "ended": "1003.0\n", "ring": '{"seconds": 0.5}\n', "error": "", "log": ""}
+    assert trial(last, 1004.5, wrote) == Trial(
+        node="n1", folder_seen=True, start_seconds=1000.7 - 1000, end_seconds=1.5, ring=Ring(seconds=0.5)
+    )
+    assert trial(last, 1004.5, wrote | {"ring": "", "error": "no\nlibmpi\n"}).ring == Ring(error="no libmpi")
+    assert trial(last, 1004.5, wrote | {"began": "", "log": "no such folder\n"}) == Trial(node="n1", error="no such folder")
+    assert trial(None, None, wrote).error == "the trial job did not start within 90 s"
+    assert trial(last, None, wrote).error == "the trial job did not end within 90 s"
+
+
+def test_the_trial_job_among_others() -> None:
+    rows = "11|RUNNING|990|n2\n1|PENDING|N/A|\nINFO a line of a site's own\n"
+    assert seen(rows, "1") == Seen("PENDING", "N/A", "")
+    assert seen(rows, "12") is None
+
+
+def test_a_clock_in_whole_seconds_is_not_taken_for_skewed() -> None:
+    assert skew(-0.9, 0.0) == 0.0
+    assert skew(0.0, 0.3) == 0.0
+    assert skew(0.3, 0.3) == 0.0
+    assert skew(-90.0, 0.1) == -89.0
+    assert skew(60.0, 1.0) == 59.0
+
+
+@pytest.mark.parametrize("version", ["22.05.8", "24.11.5", "26.05.5"])
+def test_nodes_that_should_answer(version: str) -> None:
+    records = list(text.split((SLURM / version / "scontrol_node_o.txt").read_text(), "NodeName"))
+    found = listening(records, "6818")
+    assert found["n1"][0] == "127.0.0.1"
+    assert [answers(state) for state in ("DOWN*", "IDLE+POWERED_DOWN", "IDLE*", "MIXED+PLANNED")] == [False, False, False, True]

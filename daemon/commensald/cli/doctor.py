@@ -27,16 +27,17 @@ WORDS = {
 
 @click.command()
 @click.option("--no-ring", is_flag=True, help="Form no ring of two processes to try MPI.")
+@click.option("--trial", is_flag=True, help="Run a job where pilots go, for a few seconds, to measure what one costs.")
 @json_option
 @click.pass_context
-def doctor(context: click.Context, no_ring: bool, as_json: bool) -> None:
+def doctor(context: click.Context, no_ring: bool, trial: bool, as_json: bool) -> None:
     """Say what this site's settings mean for a harvest, and how to fix what is wrong.
 
     HARM: a harvest would hurt primary jobs (exit code 1). FAULT: it would not work.
     """
     config = load(context.meta.get("commensal.config")).config
     owner = pwd.getpwuid(os.getuid()).pw_name
-    findings = examine(asyncio.run(gather(config, owner, ring=not no_ring)))
+    findings = examine(asyncio.run(gather(config, owner, ring=not no_ring, trial=trial)))
     if as_json:
         print_json({"hurts": hurts(findings), "findings": findings})
     else:

@@ -35,6 +35,7 @@ OF_SLURM: tuple[OfSlurm, ...] = (
     visibility.clock,
     visibility.bindings,
     surroundings.shared_folder,
+    surroundings.trial_job,
     surroundings.route,
 )
 ORDER = tuple(Severity)

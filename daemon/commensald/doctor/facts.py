@@ -85,6 +85,17 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """``None``: not tried."""
 
 
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that was run where pilots go: seconds from its start to its first process, and from its last one until its node was free."""
+
+    node: str = ""
+    error: str | None = None
+    folder_seen: bool = False
+    start_seconds: float | None = None
+    end_seconds: float | None = None
+    ring: Ring | None = None
+
+
 class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Everything. ``slurm`` is ``None`` where no Slurm answers, and ``silence`` says why."""
 
@@ -93,5 +104,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     host: Host
     slurm: Slurm | None = None
     silence: str = ""
+    trial: Trial | None = None
+    """``None``: none was run."""
     standing: int = 0
     """Pilots that may wait in the queue without a node of their own."""

@@ -17,7 +17,8 @@ import psutil
 from commensald.assembly import own_address
 from commensald.config import Config
 from commensald.doctor import replies
-from commensald.doctor.facts import Association, Backfill, Host, Qos, Ring, Site, Slurm
+from commensald.doctor.facts import Association, Backfill, Host, Qos, Ring, Site, Slurm, Trial
+from commensald.doctor.probe import probe
 from commensald.ledger import file_system, on_network
 from commensald.schedulers import PilotSpec, SchedulerError
 from commensald.schedulers.slurm import commands, settings, text
@@ -33,8 +34,8 @@ MOST_TRIED = 16
 PROBE = PilotSpec(uuid="doctor", argv=("true",), folder="/tmp", time_limit=60.0)
 
 
-async def gather(config: Config, owner: str, *, ring: bool) -> Site:
-    """Everything that the checks want to know. Raises InputError."""
+async def gather(config: Config, owner: str, *, ring: bool, trial: bool) -> Site:
+    """Everything that the checks want to know; ``trial`` submits a job. Raises InputError."""
     host = await _host(config, ring=ring)
     if config.scheduler.kind != "slurm":
         return Site(config=config, owner=owner, host=host)
@@ -51,6 +52,7 @@ async def gather(config: Config, owner: str, *, ring: bool) -> Site:
         host=msgspec.structs.replace(host, unreachable=unreachable, tried=tried),
         slurm=msgspec.structs.replace(slurm, hosts=hosts),
         standing=policy(config).standing,
+        trial=await asked.trial() if trial else None,
     )
 
 
@@ -79,10 +81,14 @@ class _Questions:
             associations=own,
             operator=await self._operator(found),
             backfill=await self._backfill(),
-            clock_ahead_seconds=_skew(ahead, time.time() - before),
+            clock_ahead_seconds=skew(ahead, time.time() - before),
             refusal=await self._refusal(),
         )
-        return slurm, _listening(nodes, found.get("SlurmdPort", ""))
+        return slurm, listening(nodes, found.get("SlurmdPort", ""))
+
+    async def trial(self) -> Trial:
+        """A job where pilots go."""
+        return await probe(self._config, self._runner, self._environment)
 
     async def _ask(self, argv: Sequence[str], stdin: str = "") -> str:
         return await self._runner.run(argv, self._environment, stdin)
@@ -162,17 +168,17 @@ async def _connects(host: str, port: int) -> bool:
     return True
 
 
-def _listening(nodes: Sequence[Record], usual_port: str) -> dict[str, tuple[str, int]]:
+def listening(nodes: Sequence[Record], usual_port: str) -> dict[str, tuple[str, int]]:
     """Where each node that should answer listens."""
-    found = {each["NodeName"]: replies.address(each, usual_port) for each in nodes if _answers(each.get("State", ""))}
+    found = {each["NodeName"]: replies.address(each, usual_port) for each in nodes if answers(each.get("State", ""))}
     return {name: where for name, where in found.items() if where is not None}
 
 
-def _answers(state: str) -> bool:
+def answers(state: str) -> bool:
     return not any(word in state for word in ("DOWN", "FUTURE", "POWER", "*", "UNKNOWN"))
 
 
-def _skew(ahead: float, took: float) -> float:
+def skew(ahead: float, took: float) -> float:
     """Seconds by which the controller's clock, told in whole seconds, is certainly ahead (or behind, if negative)."""
     return max(ahead - took, 0.0) + min(ahead + 1.0, 0.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from commensald.doctor import Finding, advice, good, harm, unknown
-from commensald.doctor.facts import Backfill, Site, Slurm
+from commensald.doctor.facts import Backfill, Site, Slurm, Trial
 from commensald.doctor.settings import seconds, setting, word
 from commensald.schedulers.slurm.settings import BF_INTERVAL_SECONDS, BF_RESOLUTION_SECONDS
 from commensald.schedulers.slurm.settings import seconds as scheduler_seconds
@@ -14,6 +14,8 @@ BF_MAX_JOB_TEST = 500.0
 """Slurm's default (slurm.conf(5), SchedulerParameters)."""
 SHARE_OF_INTERVAL = 0.1
 """A backfill pass may be made longer by this part of bf_interval before it is worth a word."""
+MOST_END_SECONDS = 2.0
+"""What Slurm itself takes to free a node is below this."""
 HOOKS = ("Prolog", "Epilog", "PrologSlurmctld", "EpilogSlurmctld", "TaskProlog", "TaskEpilog")
 
 
@@ -102,15 +104,27 @@ def completing(site: Site, slurm: Slurm) -> Iterator[Finding]:
 def hooks(site: Site, slurm: Slurm) -> Iterator[Finding]:
     """Prolog and epilog run for every pilot, and the epilog stands between a pilot and the next primary job."""
     found = [name for name in HOOKS if setting(slurm, name) or setting(slurm, f"{name}[0]")]
-    if found:
+    if site.trial is not None and site.trial.end_seconds is not None:
+        yield _measured(site.trial, ", ".join(found) or "no prolog or epilog")
+    elif found:
         yield advice(
             "prolog and epilog",
             f"{', '.join(found)} run for every pilot; after a preempted pilot the primary job waits until the epilog has ended.",
-            "Measure it: `time srun -p <the pilots' partition> true`, and how long the node stays COMPLETING after. Let the scripts end at "
-            "once for jobs of the pilots' account, and set pilots.minimum_window_seconds to ten times what is left.",
+            "`commensal doctor --trial` measures it. " + QUICKER,
         )
     else:
         yield good("prolog and epilog", "No prolog and no epilog: a pilot costs a node nothing but its own start.")
+
+
+QUICKER = "Let the scripts end at once for jobs of the pilots' account; pilots.minimum_window_seconds = ten times what is left."
+
+
+def _measured(trial: Trial, scripts: str) -> Finding:
+    start, end = trial.start_seconds or 0.0, trial.end_seconds or 0.0
+    words = f"A pilot's first process runs {start:.1f} s after its start, its node is free {end:.1f} s after its last one ({scripts})."
+    if end > MOST_END_SECONDS:
+        return harm("prolog and epilog", f"{words} A primary job that preempts a pilot waits that long.", QUICKER)
+    return good("prolog and epilog", words)
 
 
 def power_saving(site: Site, slurm: Slurm) -> Iterator[Finding]:

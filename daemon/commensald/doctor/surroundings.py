@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from commensald.doctor import Finding, fault, good, unknown
-from commensald.doctor.facts import Site, Slurm
+from commensald.doctor.facts import Site, Slurm, Trial
 
 LISTED = 5
 
 
 def shared_folder(site: Site, slurm: Slurm) -> Iterator[Finding]:
     """Compute nodes see the pilots' folder."""
-    host, folder = site.host, site.config.pilots.folder
-    if host.folder_shared:
+    host, folder, trial = site.host, site.config.pilots.folder, site.trial
+    if trial is not None and trial.node:
+        yield from _tried(trial, folder)
+    elif host.folder_shared:
         yield good("pilots' folder", f"{folder} is on a file system that is shared ({host.folder_type}).")
     elif _one_host(site, slurm):
         yield good("pilots' folder", f"{folder} is local ({host.folder_type}), and so are all nodes.")
@@ -21,8 +23,35 @@ def shared_folder(site: Site, slurm: Slurm) -> Iterator[Finding]:
         yield fault(
             "pilots' folder",
             f"{folder} is on a local file system ({host.folder_type}): pilots on compute nodes would not find it, nor their checkpoints.",
-            "pilots.folder, and the folder of every training, on a file system that all nodes mount.",
+            SHARED,
         )
+
+
+def _tried(trial: Trial, folder: str) -> Iterator[Finding]:
+    if trial.folder_seen:
+        yield good("pilots' folder", f"A job on {trial.node} wrote to {folder}, and this host read it.")
+    else:
+        said = f" It said: {trial.error}" if trial.error else ""
+        yield fault("pilots' folder", f"A job on {trial.node} could not write to {folder} so that this host reads it.{said}", SHARED)
+
+
+SHARED = "pilots.folder, and the folder of every training, on a file system that all nodes mount."
+
+
+def trial_job(site: Site, slurm: Slurm) -> Iterator[Finding]:
+    """What the trial job says of MPI on its node."""
+    trial = site.trial
+    if trial is None:
+        return
+    if not trial.node:
+        yield unknown("trial job", f"{trial.error}.", "Try again when a node is idle.")
+    elif trial.ring is not None and trial.ring.error is not None:
+        yield fault("trial job", f"MPI cannot form a ring of two processes on {trial.node}: {trial.ring.error}", MPI)
+    elif trial.ring is not None:
+        yield good("trial job", f"On {trial.node} two processes formed a ring in {trial.ring.seconds:.1f} s.")
+
+
+MPI = "pip install 'commensal[worker]' for pilots.python; with a site's own MPI set MPI4PY_LIBMPI in pilots.environment."
 
 
 def route(site: Site, slurm: Slurm) -> Iterator[Finding]:
@@ -56,7 +85,7 @@ def ring(site: Site) -> Iterator[Finding]:
         yield fault(
             "MPI",
             f"MPI cannot form a ring of two processes on this host: {found.error}",
-            "pip install 'commensal[worker]' for pilots.python; with a site's own MPI set MPI4PY_LIBMPI in pilots.environment.",
+            MPI,
         )
     else:
         yield good("MPI", f"Two processes formed a ring over {site.host.address} in {found.seconds:.1f} s and agreed on a sum.")

@@ -1,0 +1,125 @@
+"""A trial job where pilots go: what its start and end cost, whether it sees the pilots' folder, and whether MPI forms a ring there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from commensald.config import Config
+from commensald.doctor.facts import Ring, Trial
+from commensald.schedulers import PilotSpec, SchedulerError
+from commensald.schedulers.slurm import commands, script
+from commensald.schedulers.slurm.names import submitted_id
+from commensald.schedulers.slurm.runner import Runner
+
+LIMIT_SECONDS, PATIENCE_SECONDS, LOOK_SECONDS = 120.0, 90.0, 0.1
+BODY = 'date +%s.%N >"$2.began"; "$1" -m commensal.ring.check >"$2.ring" 2>"$2.error"; date +%s.%N >"$2.ended"'
+PARTS = ("began", "ring", "error", "ended", "log")
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """The trial job's line of squeue: its state, start (epoch seconds, "N/A" before) and node."""
+
+    state: str
+    start: str
+    node: str
+
+
+async def probe(config: Config, runner: Runner, environment: Mapping[str, str]) -> Trial:
+    """Submit the job, wait until its node is free again, and remove what it wrote."""
+    name = f"doctor-{uuid.uuid4().hex[:8]}"
+    mark = Path(config.pilots.folder) / name
+    try:
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        job = submitted_id(await runner.run(_sbatch(config, name), environment, _script(config, mark)))
+        last, gone = await _follow(job, runner, environment)
+        return trial(last, gone, {part: _read(mark.with_name(f"{name}.{part}")) for part in PARTS})
+    except (SchedulerError, OSError) as error:
+        return Trial(error=" ".join(str(error).split()))
+    finally:
+        for part in PARTS:
+            with contextlib.suppress(OSError):
+                mark.with_name(f"{name}.{part}").unlink()
+
+
+def trial(last: Seen | None, gone: float | None, wrote: Mapping[str, str]) -> Trial:
+    """What the job's traces mean; ``gone`` is when its node was free again (``None``: not yet). Pure."""
+    if last is None or gone is None:
+        return Trial(error=f"the trial job did not {'start' if last is None else 'end'} within {PATIENCE_SECONDS:.0f} s")
+    began, ended = _seconds(wrote["began"]), _seconds(wrote["ended"])
+    if began is None or ended is None:
+        return Trial(node=last.node, error=" ".join(wrote["log"].split()) or None, folder_seen=False)
+    start = _seconds(last.start)
+    return Trial(
+        node=last.node,
+        folder_seen=True,
+        start_seconds=None if start is None else max(began - start, 0.0),
+        end_seconds=max(gone - ended, 0.0),
+        ring=_ring(wrote["ring"], wrote["error"]),
+    )
+
+
+def _sbatch(config: Config, name: str) -> list[str]:
+    """As a pilot is submitted, but for the tag: a running daemon would take it for a pilot that it does not know."""
+    pilots = config.pilots
+    spec = PilotSpec(
+        uuid=name,
+        argv=(),
+        folder=pilots.folder,
+        time_limit=LIMIT_SECONDS,
+        partition=pilots.partition,
+        qos=pilots.qos,
+        account=pilots.account,
+    )
+    return [each for each in commands.sbatch(spec, LIMIT_SECONDS) if not each.startswith("--comment")]
+
+
+def _script(config: Config, mark: Path) -> str:
+    return script.pilot(mark.name, ("sh", "-c", BODY, "sh", config.pilots.python, str(mark)), config.pilots.environment)
+
+
+async def _follow(job: str, runner: Runner, environment: Mapping[str, str]) -> tuple[Seen | None, float | None]:
+    """The job as it was seen last with a node, and when it had left the queue; it is cancelled when that takes too long."""
+    last, give_up = None, time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < give_up:
+        found = seen(await runner.run(("squeue", "--noheader", "--format=%A|%T|%S|%N"), environment), job)
+        if found is None:
+            return last, time.time()
+        last = found if found.node else last
+        await asyncio.sleep(LOOK_SECONDS)
+    await runner.run(commands.scancel([job]), environment)
+    return last, None
+
+
+def seen(rows: str, job: str) -> Seen | None:
+    """The job among squeue's rows. Pure."""
+    found = (row.split("|") for row in rows.splitlines())
+    return next((Seen(*row[1:]) for row in found if row[0] == job and len(row) == 4), None)
+
+
+def _ring(answer: str, error: str) -> Ring:
+    try:
+        return Ring(seconds=json.loads(answer)["seconds"])
+    except (ValueError, KeyError):
+        return Ring(error=" ".join(error.split()) or "no answer")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
