@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from slurm_captures import (
+    FOLDER,
     MARK,
     VERSIONS,
     WITH_JSON,
@@ -117,3 +118,14 @@ def test_load_of_the_controller(version: str) -> None:
 )
 def test_a_slow_controller_is_left_alone_for_longer(load: sdiag.Load | None, query_seconds: float, rest: float) -> None:
     assert sdiag.rest_seconds(load, query_seconds) == pytest.approx(rest)
+
+
+def test_hostile_names_as_a_real_cluster_prints_them() -> None:
+    raw = (FOLDER / "22.05.8" / "scontrol_job_hostile_o.txt").read_bytes().decode(errors="replace")
+    found = [(each.owner, each.state, each.nodes, each.comment) for each in jobs(text.jobs(raw, MARK))]
+    assert found == [
+        ("nobody", JobState.RUNNING, ("n1",), "c"),
+        ("nobody", JobState.RUNNING, ("n2",), "x JobState=RUNNING NodeList=n1"),
+        ("nobody", JobState.PENDING, (), ""),
+    ]
+    assert raw.count("JobId=") == 5
