@@ -280,8 +280,8 @@ def test_row_37_a_reason_is_any_text(reason: str) -> None:
     assert one("26.05.5", "Reason=None", f"Reason={reason}").state is JobState.RUNNING
 
 
-@pytest.mark.parametrize("reason", ["JobHeldUser", "JobHeldAdmin"])
-def test_row_37_a_held_job_waits_for_a_person(reason: str) -> None:
+@pytest.mark.parametrize("reason", ["JobHeldUser", "JobHeldAdmin", "Dependency"])
+def test_row_37_a_held_job_waits_for_something_else(reason: str) -> None:
     assert states.job_state(["PENDING"], reason) is JobState.HELD
 
 

@@ -49,7 +49,8 @@ _STRONGEST = (
     JobState.PENDING,
     JobState.ENDED,
 )
-_HOLDS = frozenset({"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"})
+_HOLDS = frozenset({"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", "Dependency", "DependencyNeverSatisfied"})
+"""Reasons (squeue(1), JOB REASON CODES) for which a pending job is no claim on a node until something else has happened."""
 _BY_SUFFIX = {
     "*": "NOT_RESPONDING",
     "$": "MAINTENANCE",
