@@ -53,8 +53,9 @@ class Harvest(msgspec.Struct, frozen=True, kw_only=True):
     generations: int
     steps: int
     steps_lost: int
+    steps_untold: int
+    """Steps that the checkpoints go on from and that nobody lived to report: the log's gaps, not the training's."""
     samples_repeated: int
-    samples_skipped: int
     left_over: int
     """Jobs of ours in the queue after the drain."""
 
@@ -98,8 +99,8 @@ def _summary(
         generations=len(rings),
         steps=len(past.steps),
         steps_lost=past.lost,
+        steps_untold=(past.steps[-1].step if past.steps else 0) - len(past.steps),
         samples_repeated=past.repeated,
-        samples_skipped=past.skipped,
         left_over=len(where.jobs()),
     )
 
@@ -115,7 +116,7 @@ def table(found: Harvest) -> str:
             f"felt: median {found.felt_median:+.2f} s, worst {found.felt_worst:+.2f} s",
             "backfill's mean cycle: without {}, beside {}".format(*cycles),
             f"training: {found.steps} steps in {found.generations} generations of up to {found.members_max} members, {found.pilots} pilots",
-            f"steps lost {found.steps_lost}, samples repeated {found.samples_repeated}, skipped {found.samples_skipped}, "
+            f"steps lost {found.steps_lost}, not reported {found.steps_untold}, samples repeated {found.samples_repeated}, "
             f"jobs left over {found.left_over}",
         ]
     )
@@ -137,7 +138,7 @@ def main() -> int:
     if options.json:
         options.json.write_bytes(msgspec.json.encode(found) + b"\n")
     print(f"kept {where.folder}") if options.keep else forget(account())
-    lost = found.steps_lost + found.samples_repeated + found.samples_skipped + found.left_over
+    lost = found.steps_lost + found.samples_repeated + found.left_over
     return int(lost > 0 or found.felt_median > 1.0 or found.felt_worst > 2.0)
 
 
