@@ -157,4 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The node is wanted: taking the interpreter down in order would only take time.
+    os._exit(code)
