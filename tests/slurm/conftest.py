@@ -29,7 +29,8 @@ def cluster() -> Iterator[Installation]:
 @pytest.fixture
 def where(cluster: Installation) -> Iterator[Installation]:
     """The cluster with nothing on it and no daemon; what a test leaves is ended."""
-    cluster.account.run(["rm", "-rf", f"{cluster.folder}/state", f"{cluster.folder}/trainings", f"{cluster.folder}/events.jsonl"], {})
+    left = [f"{cluster.folder}/{name}" for name in ("state", "pilots", "trainings", "events.jsonl", "daemon.log")]
+    cluster.account.run(["rm", "-rf", *left], {})
     cluster.account.run(["mkdir", f"{cluster.folder}/trainings"], {})
     try:
         yield cluster
