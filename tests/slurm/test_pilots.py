@@ -74,7 +74,8 @@ def test_a_primary_job_gets_its_node_at_once_and_the_pilot_is_gone(where: Instal
     assert len(taken) == 2
     assert delay < EXIT_SECONDS + 1.0
     heard = [path.read_text() for path in where.folder.glob("trainings/sleeps/heard-*")]
-    assert heard == ["SIGUSR1", "SIGUSR1"]
+    assert len(heard) == 2
+    assert set(heard) <= {"SIGUSR1", "SIGTERM"}  # Slurm's own, or the launcher's to a process that is younger than a second
     assert not {job for job, _, _ in where.jobs()} & taken
     filled(where)
 
