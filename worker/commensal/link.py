@@ -54,6 +54,7 @@ POLL_SECONDS = 0.1
 REPORT_STEPS = 256
 HANG_UP_SECONDS = 1.0
 ALONE_SECONDS = 0.5
+STEADY_SECONDS = 1.0
 
 
 class Link(threading.Thread):
@@ -80,6 +81,7 @@ class Link(threading.Thread):
         self._told = False
         self._hanging_up = False
         self._minded = 0.0
+        self._steady: tuple[Generation | None, float] = (None, 0.0)
         self.started = threading.Event()
         self._wake, self.waker = os.pipe()
         os.set_blocking(self._wake, False)
@@ -205,7 +207,14 @@ class Link(threading.Thread):
         self._mind_the_others(now)
         self._beat(now)
         self._say()
-        if self.machine.ring is not None and self.machine.transfer is None:
+        self._refill(now)
+
+    def _refill(self, now: float) -> None:
+        """Start spares anew once the ring has been steady for a while: changes come in bursts, and starting costs what leaving needs."""
+        ring = self.machine.ring.generation if self.machine.ring is not None and self.machine.transfer is None else None
+        if ring != self._steady[0]:
+            self._steady = (ring, now)
+        elif ring is not None and now - self._steady[1] > STEADY_SECONDS:
             self.generations.refill()
 
     def _say(self) -> None:
