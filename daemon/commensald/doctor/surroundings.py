@@ -8,6 +8,8 @@ from commensald.doctor import Finding, fault, good, unknown
 from commensald.doctor.facts import Site, Slurm, Trial
 
 LISTED = 5
+OF_THIS_HOST = frozenset({"tmpfs", "ramfs", "overlay", "squashfs"})
+"""File systems that are never exported."""
 
 
 def shared_folder(site: Site, slurm: Slurm) -> Iterator[Finding]:
@@ -19,11 +21,13 @@ def shared_folder(site: Site, slurm: Slurm) -> Iterator[Finding]:
         yield good("pilots' folder", f"{folder} is on a file system that is shared ({host.folder_type}).")
     elif _one_host(site, slurm):
         yield good("pilots' folder", f"{folder} is local ({host.folder_type}), and so are all nodes.")
+    elif host.folder_type in OF_THIS_HOST:
+        yield fault("pilots' folder", f"{folder} is in {host.folder_type}, which no other host sees, so no pilot either.", SHARED)
     else:
-        yield fault(
+        yield unknown(
             "pilots' folder",
-            f"{folder} is on a local file system ({host.folder_type}): pilots on compute nodes would not find it, nor their checkpoints.",
-            SHARED,
+            f"{folder} is on a file system of this host ({host.folder_type}): pilots find it only if it is exported to all nodes.",
+            f"`commensal doctor --trial` tries it. {SHARED}",
         )
 
 
@@ -35,7 +39,7 @@ def _tried(trial: Trial, folder: str) -> Iterator[Finding]:
         yield fault("pilots' folder", f"A job on {trial.node} could not write to {folder} so that this host reads it.{said}", SHARED)
 
 
-SHARED = "pilots.folder, and the folder of every training, on a file system that all nodes mount."
+SHARED = "Keep pilots.folder, and the folder of every training, on a file system that all nodes mount."
 
 
 def trial_job(site: Site, slurm: Slurm) -> Iterator[Finding]:
