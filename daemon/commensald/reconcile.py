@@ -12,6 +12,7 @@ from commensald.ledger import PilotRecord
 
 ABSENCES = 2
 """A pilot is gone when this many full snapshots in a row do not show it."""
+MOST_GRACE_SECONDS = 900.0
 OVERDUE_SECONDS = 2.0
 """A pilot that still runs this long after its grace is not on its way out: the scheduler has forgotten it (SchedMD/slurm#216)."""
 
@@ -62,10 +63,15 @@ def requeued(records: Iterable[PilotRecord], jobs: Mapping[str, Job]) -> tuple[s
 
 def overdue(jobs: Mapping[str, Job], grace_seconds: float, now: float) -> tuple[str, ...]:
     """Pilots that were preempted and still run past their grace, which would keep a primary job waiting."""
-    last = now - grace_seconds - OVERDUE_SECONDS
-    return tuple(
-        uuid for uuid, job in jobs.items() if job.preempted_at is not None and job.preempted_at < last and job.state is JobState.RUNNING
-    )
+    leaving = ((uuid, job, job.preempted_at) for uuid, job in jobs.items() if job.state is JobState.RUNNING)
+    return tuple(uuid for uuid, job, at in leaving if at is not None and now > _grace_end(job, at, grace_seconds) + OVERDUE_SECONDS)
+
+
+def _grace_end(job: Job, preempted_at: float, grace_seconds: float) -> float:
+    """The end that Slurm gives to a preempted job; one that is further away than any grace was put back, and the preemption forgotten."""
+    if job.end is not None and 0.0 < job.end - preempted_at <= MOST_GRACE_SECONDS:
+        return job.end
+    return preempted_at + grace_seconds
 
 
 def _pilot(record: PilotRecord, job: Job | None, cancelled: bool) -> Pilot:

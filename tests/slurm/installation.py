@@ -119,16 +119,17 @@ class Installation:
         """``commensal WORDS``, as a person types it."""
         return self.account.run([self.account.python, *ASK, "--socket", str(self._socket), *words], self.environment, 90.0)
 
-    def submit(self, name: str, script: Path = EXAMPLE, args: tuple[str, ...] = ENDLESS) -> None:
-        """Hand it a training for one to all nodes."""
+    def submit(self, name: str, script: Path = EXAMPLE, args: tuple[str, ...] = ENDLESS, most: int | None = None) -> None:
+        """Hand it a training for one to ``most`` nodes, or to all."""
+        most = most or len(self.nodes)
         folder = self.folder / "trainings" / name
         self.account.run(["mkdir", "-p", str(folder)], {})
         path = folder.with_suffix(".toml")
-        counts = list(range(1, len(self.nodes) + 1))
+        counts = list(range(1, most + 1))
         self._write(
             path,
             {
-                "training": {"name": name, "script": str(script), "args": list(args), "folder": str(folder), "nodes": [1, len(self.nodes)]},
+                "training": {"name": name, "script": str(script), "args": list(args), "folder": str(folder), "nodes": [1, most]},
                 "curve": {"nodes": counts, "samples_per_second": [1000.0 * count for count in counts]},
             },
         )

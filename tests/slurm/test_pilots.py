@@ -93,6 +93,14 @@ def test_a_second_incarnation_exits_at_once(where: Installation) -> None:
     assert log.read_text() == "run\n"
 
 
+def test_nodes_on_which_pilots_die_at_once_are_left_alone(where: Installation) -> None:
+    start(where, python="/bin/false", standing=0)
+    until(lambda: where.status().left_alone == tuple(where.nodes), "all nodes to be left alone", 60.0)
+    time.sleep(2.0)
+    assert where.jobs() == []
+    assert sum(event["kind"] == "pilot.submitted" for event in where.events()) == 3 * len(where.nodes)
+
+
 def test_a_pilot_killed_by_hand_is_replaced_once(where: Installation) -> None:
     start(where)
     filled(where)

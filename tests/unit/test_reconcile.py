@@ -90,6 +90,10 @@ def test_a_pilot_that_outlives_its_grace_is_overdue() -> None:
         job("late", preempted_at=60.0), job("leaving", preempted_at=69.0), job("ending", JobState.COMPLETING, preempted_at=1.0), job("a")
     )
     assert overdue(jobs, 30.0, 100.0) == ("late",)
+    graces = seen(
+        job("told", preempted_at=60.0, end=99.0), job("over", preempted_at=60.0, end=97.0), job("put-back", preempted_at=60.0, end=9e4)
+    )
+    assert overdue(graces, 0.0, 100.0) == ("over", "put-back")
 
 
 def test_failures_in_a_row_wait_longer_and_a_long_good_run_forgives() -> None:
