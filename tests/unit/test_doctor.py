@@ -94,7 +94,7 @@ def limited(**limits: str) -> Site:
 
 
 def tried(**changes: Any) -> Site:  # noqa: ANN401
-    trial = Trial(node="n1", folder_seen=True, start_seconds=0.2, end_seconds=0.4, ring=Ring(seconds=0.5))
+    trial = Trial(node="n1", folder_seen=True, reached=True, start_seconds=0.2, end_seconds=0.4, ring=Ring(seconds=0.5))
     return replace(SITE, trial=replace(trial, **changes))
 
 
@@ -157,6 +157,7 @@ def test_where_all_is_well_nothing_is_to_be_done() -> None:
         (slurm({"Prolog[0]": "/etc/p", "EpilogSlurmctld": "/etc/e"}), ADVICE, "prolog and epilog", "Prolog, EpilogSlurmctld"),
         (tried(end_seconds=4.0), HARM, "prolog and epilog", "free 4.0 s after"),
         (tried(folder_seen=False, error="no such folder"), FAULT, "pilots' folder", "no such folder"),
+        (tried(reached=False), FAULT, "route", "could not connect to this host at 10.0.0.9"),
         (tried(ring=Ring(error="no libmpi")), FAULT, "trial job", "no libmpi"),
         (replace(SITE, trial=Trial(error="did not start")), UNKNOWN, "trial job", "did not start."),
         (slurm({"SuspendProgram": "/sbin/off", "SuspendTime": "600 sec"}), ADVICE, "power saving", "600 sec"),

@@ -77,9 +77,9 @@ def test_no_table_is_too_strange_to_be_read(text: str) -> None:
 
 def test_a_trial_jobs_traces() -> None:
     last = Seen("COMPLETING", "1000", "n1")
-    wrote = {"began": "1000.7\n", "ended": "1003.0\n", "ring": '{"seconds": 0.5}\n', "error": "", "log": ""}
+    wrote = {"began": "1000.7\n", "ended": "1003.0\n", "reached": "yes\n", "ring": '{"seconds": 0.5}\n', "error": "", "log": ""}
     assert trial(last, 1004.5, wrote) == Trial(
-        node="n1", folder_seen=True, start_seconds=1000.7 - 1000, end_seconds=1.5, ring=Ring(seconds=0.5)
+        node="n1", folder_seen=True, reached=True, start_seconds=1000.7 - 1000, end_seconds=1.5, ring=Ring(seconds=0.5)
     )
     assert trial(last, 1004.5, wrote | {"ring": "", "error": "no\nlibmpi\n"}).ring == Ring(error="no libmpi")
     assert trial(last, 1004.5, wrote | {"began": "", "log": "no such folder\n"}) == Trial(node="n1", error="no such folder")

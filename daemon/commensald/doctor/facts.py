@@ -91,6 +91,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     error: str | None = None
     folder_seen: bool = False
+    reached: bool = False
+    """It connected to this host."""
     start_seconds: float | None = None
     end_seconds: float | None = None
     ring: Ring | None = None

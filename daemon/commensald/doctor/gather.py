@@ -52,7 +52,7 @@ async def gather(config: Config, owner: str, *, ring: bool, trial: bool) -> Site
         host=msgspec.structs.replace(host, unreachable=unreachable, tried=tried),
         slurm=msgspec.structs.replace(slurm, hosts=hosts),
         standing=policy(config).standing,
-        trial=await asked.trial() if trial else None,
+        trial=await asked.trial(host.address) if trial else None,
     )
 
 
@@ -86,9 +86,9 @@ class _Questions:
         )
         return slurm, listening(nodes, found.get("SlurmdPort", ""))
 
-    async def trial(self) -> Trial:
+    async def trial(self, address: str) -> Trial:
         """A job where pilots go."""
-        return await probe(self._config, self._runner, self._environment)
+        return await probe(self._config, address, self._runner, self._environment)
 
     async def _ask(self, argv: Sequence[str], stdin: str = "") -> str:
         return await self._runner.run(argv, self._environment, stdin)

@@ -1,4 +1,4 @@
-"""A trial job where pilots go: what its start and end cost, whether it sees the pilots' folder, and whether MPI forms a ring there."""
+"""A trial job where pilots go: what its start and end cost, whether it sees the pilots' folder and reaches us, whether MPI works there."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ from commensald.schedulers.slurm.names import submitted_id
 from commensald.schedulers.slurm.runner import Runner
 
 LIMIT_SECONDS, PATIENCE_SECONDS, LOOK_SECONDS = 120.0, 90.0, 0.1
-BODY = 'date +%s.%N >"$2.began"; "$1" -m commensal.ring.check >"$2.ring" 2>"$2.error"; date +%s.%N >"$2.ended"'
-PARTS = ("began", "ring", "error", "ended", "log")
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
+BODY = f"""date +%s.%N >"$2.began"
+"$1" -c '{CONNECT}' "$3" "$4" 2>/dev/null && echo yes >"$2.reached"
+"$1" -m commensal.ring.check >"$2.ring" 2>"$2.error"
+date +%s.%N >"$2.ended"
+"""
+PARTS = ("began", "reached", "ring", "error", "ended", "log")
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -32,14 +37,16 @@ class Seen(msgspec.Struct, frozen=True):
     node: str
 
 
-async def probe(config: Config, runner: Runner, environment: Mapping[str, str]) -> Trial:
-    """Submit the job, wait until its node is free again, and remove what it wrote."""
+async def probe(config: Config, address: str, runner: Runner, environment: Mapping[str, str]) -> Trial:
+    """Submit the job, wait until its node is free again, and remove what it wrote. It tries to reach us at ``address``."""
     name = f"doctor-{uuid.uuid4().hex[:8]}"
     mark = Path(config.pilots.folder) / name
     try:
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        job = submitted_id(await runner.run(_sbatch(config, name), environment, _script(config, mark)))
-        last, gone = await _follow(job, runner, environment)
+        async with await asyncio.start_server(lambda _, writer: writer.close(), address, 0) as door:
+            port = door.sockets[0].getsockname()[1]
+            job = submitted_id(await runner.run(_sbatch(config, name), environment, _script(config, mark, address, port)))
+            last, gone = await _follow(job, runner, environment)
         return trial(last, gone, {part: _read(mark.with_name(f"{name}.{part}")) for part in PARTS})
     except (SchedulerError, OSError) as error:
         return Trial(error=" ".join(str(error).split()))
@@ -60,6 +67,7 @@ def trial(last: Seen | None, gone: float | None, wrote: Mapping[str, str]) -> Tr
     return Trial(
         node=last.node,
         folder_seen=True,
+        reached=bool(wrote["reached"]),
         start_seconds=None if start is None else max(began - start, 0.0),
         end_seconds=max(gone - ended, 0.0),
         ring=_ring(wrote["ring"], wrote["error"]),
@@ -81,8 +89,9 @@ def _sbatch(config: Config, name: str) -> list[str]:
     return [each for each in commands.sbatch(spec, LIMIT_SECONDS) if not each.startswith("--comment")]
 
 
-def _script(config: Config, mark: Path) -> str:
-    return script.pilot(mark.name, ("sh", "-c", BODY, "sh", config.pilots.python, str(mark)), config.pilots.environment)
+def _script(config: Config, mark: Path, address: str, port: int) -> str:
+    argv = ("sh", "-c", BODY, "sh", config.pilots.python, str(mark), address, str(port))
+    return script.pilot(mark.name, argv, config.pilots.environment)
 
 
 async def _follow(job: str, runner: Runner, environment: Mapping[str, str]) -> tuple[Seen | None, float | None]:

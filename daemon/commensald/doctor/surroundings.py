@@ -58,6 +58,9 @@ def trial_job(site: Site, slurm: Slurm) -> Iterator[Finding]:
 MPI = "pip install 'commensal[worker]' for pilots.python; with a site's own MPI set MPI4PY_LIBMPI in pilots.environment."
 
 
+NETWORK = "Run the daemon on a host in the cluster's network, with no firewall between it and the nodes, nor between nodes; daemon.bind."
+
+
 def route(site: Site, slurm: Slurm) -> Iterator[Finding]:
     """Compute nodes and this host reach each other."""
     host = site.host
@@ -67,12 +70,14 @@ def route(site: Site, slurm: Slurm) -> Iterator[Finding]:
             f"Compute nodes are told to reach the daemon at {host.address}, which is every host's own address.",
             "daemon.bind = this host's address on the cluster's network.",
         )
+    elif site.trial is not None and site.trial.folder_seen and not site.trial.reached:
+        yield fault("route", f"A job on {site.trial.node} could not connect to this host at {host.address}.", NETWORK)
     elif host.unreachable:
         more = f" and {len(host.unreachable) - LISTED} more" if len(host.unreachable) > LISTED else ""
         yield fault(
             "route",
             f"{len(host.unreachable)} of {host.tried} nodes cannot be reached from here: {', '.join(host.unreachable[:LISTED])}{more}.",
-            "Run the daemon on a host in the cluster's network, with no firewall between it and the nodes, nor between nodes.",
+            NETWORK,
         )
     elif host.tried == 0:
         yield unknown("route", "No node was there to be tried.", "Try again when nodes are up.")

@@ -43,7 +43,7 @@ def test_a_slow_epilog_is_measured_and_nothing_of_the_trial_is_left(where: Insta
     assert code == 1
     assert found["prolog and epilog"][0] == "harm"
     assert float(found["prolog and epilog"][1].partition("is free ")[2].split()[0]) >= 2.5
-    assert found["pilots' folder"][0] == found["trial job"][0] == "good"
+    assert found["pilots' folder"][0] == found["route"][0] == found["trial job"][0] == "good"
     assert list((where.folder / "pilots").glob("doctor-*")) == []
 
 
