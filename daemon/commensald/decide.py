@@ -62,6 +62,10 @@ class _Seen:
         """Windows that a new pilot could fill."""
         return [each for name, each in self.windows.items() if name not in self._targets and harvestable(self.nodes[name])]
 
+    def lasts(self, pilot: Pilot) -> bool:
+        """Whether a running pilot has enough time left for a training process to begin."""
+        return pilot.ends is None or pilot.ends - self.now >= self.policy.minimum_window_seconds
+
     def can_start(self, pilot: Pilot) -> bool:
         """Whether a pending pilot still has a chance: its node is open, and what it asked for ends before the planned close."""
         window = self.windows.get(pilot.node or "")
@@ -95,7 +99,7 @@ class _Owner:
 
     def _stays(self, pilot: Pilot) -> bool:
         allowed = self._seen.harvest(pilot.node)
-        return allowed is not None and allowed >= Harvest.STAY
+        return allowed is not None and allowed >= Harvest.STAY and (pilot.node in self._used or self._seen.lasts(pilot))
 
     def _give_up(self, pilots: Sequence[Pilot]) -> tuple[str, ...]:
         """Pilots without a future, then those beyond what all trainings together could hold; never one whose member is still at work."""
@@ -106,7 +110,8 @@ class _Owner:
         return tuple(each.uuid for each in (*lost, *spare[:surplus]))
 
     def _has_future(self, pilot: Pilot) -> bool:
-        return self._seen.harvest(pilot.node) is not Harvest.LEAVE if pilot.running else self._seen.can_start(pilot)
+        seen = self._seen
+        return seen.harvest(pilot.node) is not Harvest.LEAVE and seen.lasts(pilot) if pilot.running else seen.can_start(pilot)
 
     def _usefulness(self, pilot: Pilot) -> tuple[bool, float, str]:
         return pilot.running, self._seen.expected.get(pilot.node or "", 0.0), pilot.uuid

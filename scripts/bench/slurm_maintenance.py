@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A maintenance reservation on a real Slurm: every pilot ends before it, the last members save, and after it they go on at the same step."""
+"""A maintenance reservation on a real Slurm: pilots end before it, the last members save, after it they go on at the same step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LASTS_SECONDS = 60
 
 
 class Maintenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds are from the submission of the reservation. ``closed`` is the last step before it, ``resumed`` the one that was gone on from."""
+    """Seconds are from the reservation's submission. ``closed`` is the last step before it, ``resumed`` the one that was gone on from."""
 
     members_before: int
     last_pilot_gone_seconds: float

@@ -37,8 +37,8 @@ def demand(name: str = "t", **more: object) -> Demand:
     return Demand(training=name, **fields)  # type: ignore[arg-type]
 
 
-def pilot(node: str, *, running: bool = True, owner: str = "me") -> Pilot:
-    return Pilot(uuid=f"p-{node}", owner=owner, node=node, running=running)
+def pilot(node: str, *, running: bool = True, owner: str = "me", ends: float | None = None) -> Pilot:
+    return Pilot(uuid=f"p-{node}", owner=owner, node=node, running=running, ends=ends)
 
 
 def run(snapshot: Snapshot, forecast: Forecast, demands: list[Demand], pilots: list[Pilot], **policy: object) -> Decision:
@@ -99,6 +99,15 @@ def test_a_draining_node_is_left_first_and_then_its_pilot_goes() -> None:
 def test_a_window_that_has_closed_does_not_end_a_pilot_that_runs() -> None:
     decision = run(look(busy("n1")), holes("n1", held="n1", n1=0.0), [demand(nodes=frozenset({"n1"}))], [pilot("n1")])
     assert (decision.nodes, decision.cancel) == ({"t": {"n1"}}, ())
+
+
+def test_a_pilot_near_its_end_keeps_its_member_and_gets_no_other() -> None:
+    cluster, forecast, ending = look(busy("n1")), holes("n1", held="n1"), [pilot("n1", ends=NOW + 9.0)]
+    kept = run(cluster, forecast, [demand(nodes=frozenset({"n1"}))], ending)
+    assert (kept.nodes, kept.cancel) == ({"t": {"n1"}}, ())
+    over = run(cluster, forecast, [demand()], ending)
+    assert (over.nodes, over.cancel) == ({"t": frozenset()}, ("p-n1",))
+    assert run(cluster, forecast, [demand()], [pilot("n1", ends=NOW + 10.0)]).cancel == ()
 
 
 def test_pilots_beyond_what_all_trainings_can_hold_go_the_soonest_taken_first() -> None:
