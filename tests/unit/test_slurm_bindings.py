@@ -48,7 +48,7 @@ class Nodes:
     @staticmethod
     def load():
         return {"n1": Of(name="n1", state="IDLE+PLANNED", allocated_cpus=0, total_cpus=8, real_memory=4000, configured_gres={"gpu:a100": 4},
-                         allocated_gres={"gpu:a100": {"count": 1, "indexes": "0"}}, active_features=["x"], partitions=["primary"])}
+                         allocated_gres={"gpu:a100": {"count": "1", "indexes": "0"}}, active_features=["x"], partitions=["primary"])}
 class Reservations:
     @staticmethod
     def load():
@@ -56,7 +56,8 @@ class Reservations:
 class Partitions:
     @staticmethod
     def load():
-        return {"primary": Of(name="primary", is_default=True, state="UP", priority_tier=1, grace_time=None, max_time=None,
+        return {"primary": Of(name="primary", is_default=True, state="UP", priority_tier=1, preemption_grace_time=None,
+                              max_time_limit="UNLIMITED",
                               preempt_mode="REQUEUE", nodes="n[1-2]")}
 '''
 
@@ -102,7 +103,7 @@ def test_records_are_those_of_the_command_line(tmp_path: Path) -> None:
             ),
         )
         assert reservations(await bindings.load("reservations")) == (
-            Reservation(name="m", nodes=frozenset({"n1", "n2"}), start=500.0, end=900.0, flags=frozenset({"MAINTENANCE", "FLEX"})),
+            Reservation(name="m", nodes=frozenset({"n1", "n2"}), start=500.0, end=900.0, flags=frozenset({"MAINT", "FLEX"})),
         )
         partition = partitions(await bindings.load("partitions"))["primary"]
         assert (partition.default, partition.grace_seconds, partition.most_seconds) == (True, 0.0, None)

@@ -51,11 +51,22 @@ PARTITION = {
     "PartitionName": "name",
     "State": "state",
     "PriorityTier": "priority_tier",
-    "GraceTime": "grace_time",
-    "MaxTime": "max_time",
+    "GraceTime": "preemption_grace_time",
+    "MaxTime": "max_time_limit",
     "PreemptMode": "preempt_mode",
     "Nodes": "nodes",
 }
+FLAGS = {
+    "IGNORE_RUNNING_JOBS": "IGNORE_JOBS",
+    "MAINTENANCE": "MAINT",
+    "NO_JOB_HOLD_AFTER_END": "NO_HOLD_JOBS_AFTER_END",
+    "PARTITION_NODES_ONLY": "PART_NODES",
+    "PURGE": "PURGE_COMP",
+    "SPECIFIC_NODES": "SPEC_NODES",
+    "STATIC_NODES": "STATIC",
+    "USER_DELETION": "USER_DELETE",
+}
+"""Reservation flags that pyslurm calls otherwise than scontrol does."""
 NUMBERS = frozenset({"Priority", "NumNodes", "CPUAlloc", "RealMemory", "PriorityTier", "GraceTime"})
 
 
@@ -104,7 +115,7 @@ def _nodes(pyslurm: ModuleType) -> Iterator[dict[str, str]]:
 
 def _reservations(pyslurm: ModuleType) -> Iterator[dict[str, str]]:
     for each in pyslurm.Reservations.load().values():
-        yield _record(each, RESERVATION) | {"Flags": ",".join(str(getattr(flag, "name", flag)) for flag in each.flags or ())}
+        yield _record(each, RESERVATION) | {"Flags": ",".join(FLAGS.get(flag.name, flag.name) for flag in each.flags)}
 
 
 def _partitions(pyslurm: ModuleType) -> Iterator[dict[str, str]]:
@@ -117,10 +128,10 @@ def _record(one: object, attributes: Mapping[str, str]) -> dict[str, str]:
     return {key: _text(getattr(one, name)) or ("0" if key in NUMBERS else "") for key, name in attributes.items()}
 
 
-def _gpus(gres: Mapping[str, int | Mapping[str, int]] | None) -> int:
+def _gpus(gres: Mapping[str, int | str | Mapping[str, int | str]]) -> int:
     """GPUs in pyslurm's ``{"gpu:a100": 4}``, where a value may itself hold a ``count``."""
-    counts = (value for name, value in (gres or {}).items() if name.partition(":")[0] == "gpu")
-    return sum(value["count"] if isinstance(value, Mapping) else int(value) for value in counts)
+    counts = (value for name, value in gres.items() if name.partition(":")[0] == "gpu")
+    return sum(int(value["count"] if isinstance(value, Mapping) else value) for value in counts)
 
 
 def _text(value: object) -> str:
