@@ -15,7 +15,8 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "scripts" / "docker"
 PROJECT = "commensal-test"
-PRIMARY_SECONDS = 2.0
+PRIMARY_SECONDS = 6.0
+"""Well before the partition's grace of 10 s is over: the pilots left by themselves. tests/slurm measures how fast."""
 BUILD_SECONDS = 900.0
 
 pytestmark = pytest.mark.timeout(1500)
@@ -100,7 +101,7 @@ def test_a_primary_job_starts_at_once_and_its_nodes_come_back(cluster: Cluster) 
     script = "cd /shared/alice && rm -f p.log && date +%s.%N && sbatch -N2 -t1 -o p.log --wrap 'date +%s.%N; sleep 5'"
     asked = float(cluster.run("sh", "-c", script, user="alice").split()[0])
     cluster.until(lambda: bool(cluster.run("sh", "-c", "cat /shared/alice/p.log || true").strip()), "the primary job", 30.0)
-    assert float(cluster.run("cat", "/shared/alice/p.log").split()[0]) - asked < PRIMARY_SECONDS + 1.0
+    assert float(cluster.run("cat", "/shared/alice/p.log").split()[0]) - asked < PRIMARY_SECONDS
     cluster.until(lambda: len(cluster.members()) == 3, "three members again", 120.0)
 
 
