@@ -6,8 +6,8 @@ import msgspec
 
 from commensald.config import Config
 
-FIXED = frozenset({"daemon.state", "daemon.socket", "daemon.bind", "daemon.events", "pilots.folder"})
-"""Keys that something open depends on: files, sockets, what running pilots were told."""
+FIXED = frozenset({"daemon.state", "daemon.socket", "daemon.bind", "daemon.events", "pilots.folder", "pilots.partition"})
+"""Keys that something open depends on: files, sockets, what running pilots were told, whose grace the scheduler told us."""
 FIXED_SECTIONS = frozenset({"scheduler", "ring"})
 
 

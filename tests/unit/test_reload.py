@@ -19,7 +19,7 @@ def test_what_nothing_open_depends_on_is_taken_over() -> None:
     wanted = msgspec.structs.replace(
         RUNNING,
         daemon=DaemonSection(state="/a", socket="/a/s", poll_seconds=3.0),
-        pilots=PilotsSection(folder="/p", max_pilots=2, partition="scavenger"),
+        pilots=PilotsSection(folder="/p", max_pilots=2, qos="scavenger"),
     )
     assert merge(RUNNING, wanted) == (wanted, ())
 
@@ -28,11 +28,11 @@ def test_the_rest_stays_and_is_named() -> None:
     wanted = msgspec.structs.replace(
         RUNNING,
         daemon=DaemonSection(state="/b", socket="/a/s", poll_seconds=3.0),
-        pilots=PilotsSection(folder="/q", max_pilots=2),
+        pilots=PilotsSection(folder="/q", max_pilots=2, partition="other"),
         ring=Limits(lost_after=9.0),
     )
     merged, kept = merge(RUNNING, wanted)
-    assert kept == ("daemon.state", "pilots.folder", "ring.lost_after")
+    assert kept == ("daemon.state", "pilots.folder", "pilots.partition", "ring.lost_after")
     assert (merged.daemon.state, merged.daemon.poll_seconds) == ("/a", 3.0)
     assert (merged.pilots.folder, merged.pilots.max_pilots) == ("/p", 2)
     assert merged.ring == RUNNING.ring

@@ -24,7 +24,10 @@ from commensald.journal import log_to_stderr
 @click.option("--verbose", "-v", is_flag=True, help="Say more.")
 @click.pass_context
 def commensald(context: click.Context, path: Path | None, verbose: bool) -> None:
-    """Predict the holes of a cluster and train in them. Runs in the foreground until SIGTERM; the rings train on without it."""
+    """Predict the holes of a cluster and train in them. Runs in the foreground until SIGTERM; the rings train on without it.
+
+    SIGHUP makes it read its configuration again.
+    """
     if context.invoked_subcommand is None:
         log_to_stderr(verbose=verbose)
         config = load(path).config
