@@ -6,6 +6,8 @@ from enum import Enum
 
 EXIT_SECONDS = 0.3
 """Kept for ending the process itself."""
+LEAST_RESERVE_SECONDS = 3.0
+"""A known end costs nothing to be early for, and a machine on which a step and a save are quick may be busy just then."""
 
 
 class Verdict(Enum):
@@ -20,7 +22,7 @@ class Verdict(Enum):
 
 def reserve(save_seconds: float, step_seconds: float) -> float:
     """Seconds before a known end at which to begin leaving: a step, a save and the exit, each with a margin."""
-    return 2 * (save_seconds + step_seconds) + EXIT_SECONDS
+    return max(2 * (save_seconds + step_seconds) + EXIT_SECONDS, LEAST_RESERVE_SECONDS)
 
 
 def verdict(
