@@ -170,6 +170,7 @@ class Ledger:
 
     def add_training(self, spec: TrainingSpec, public_key: str, at: float) -> None:
         """Keep a submitted training; one of the same name that had ended is replaced."""
+        self._database.execute("DELETE FROM settled WHERE training = ?", (spec.name,))
         self._database.execute(
             "INSERT OR REPLACE INTO trainings (name, spec, public_key, state, submitted) VALUES (?, ?, ?, ?, ?)",
             (spec.name, msgspec.json.encode(spec).decode(), public_key, TrainingState.ACTIVE, at),

@@ -46,12 +46,18 @@ class Lives:
         self._ledger, self._rings, self._config, self._owner, self._emit = ledger, rings, config, owner, emit
         self._records = {each.spec.name: each for each in ledger.trainings()}
         self._admitted: set[str] = set()
+        self._settled_before: dict[str, int] = {}
+        """Steps that a training had settled when its script failed last."""
 
     def admit_all(self) -> None:
         """After a start: give the coordinator every training that has not ended."""
         for each in self._records.values():
             if each.state not in ENDED:
-                self._admit(each)
+                try:
+                    self._admit(each)
+                except InputError as error:
+                    # One folder that is full or gone must not keep the others from training.
+                    log.warning("training %s waits for its folder: %s", each.spec.name, error)
 
     def reconfigure(self, config: BackoffSection) -> None:
         """The next failure is answered as ``config`` says."""
@@ -65,11 +71,19 @@ class Lives:
         known = self._records.get(spec.name)
         if known is not None and known.state not in ENDED:
             raise InputError(f"training {spec.name}: already {known.state}; cancel it first or choose another name")
+        owner = next((each for each in self._records.values() if each.state not in ENDED and each.spec.folder == spec.folder), None)
+        if owner is not None:
+            raise InputError(f"training {spec.name}: folder {spec.folder} belongs to training {owner.spec.name}, and each needs its own")
         if known is not None:
             self._retire(spec.name)
         self._ledger.add_training(spec, public_key, time.time())
         self._reload(spec.name)
-        self._admit(self._records[spec.name])
+        try:
+            self._admit(self._records[spec.name])
+        except InputError:
+            self._set(spec.name, TrainingState.CANCELLED)
+            self._retire(spec.name)
+            raise
         self._emit("training.submitted", training=spec.name)
 
     def pause(self, name: str) -> None:
@@ -115,6 +129,7 @@ class Lives:
         if record is None or record.state in ENDED:
             return
         config, now = self._config, time.time()
+        self._settled_before[name] = self._rings.status(name).settled
         failures, retry_at = reconcile.backoff(record.failures, record.retry_at, now, config.first_seconds, config.most_seconds)
         self._ledger.record_failure(name, failures, retry_at, tail)
         if failures >= config.attempts:
@@ -131,8 +146,17 @@ class Lives:
         for name in list(self._admitted):
             if self._records[name].state is TrainingState.ACTIVE and self._rings.status(name).finished:
                 self._set(name, TrainingState.FINISHED)
+            self._forgive(name)
             if self._records[name].state in ENDED and not self._rings.status(name).members:
                 self._retire(name)
+
+    def _forgive(self, name: str) -> None:
+        """A training that steps again after its script had failed is as good as any other."""
+        record = self._records[name]
+        retried = record.retry_at is not None and time.time() >= record.retry_at
+        if record.failures and retried and self._rings.status(name).settled > self._settled_before.get(name, 0):
+            self._ledger.record_failure(name, 0, None, "")
+            self._reload(name)
 
     def demands(self, *, draining: bool) -> tuple[Demand, ...]:
         """What each training asks for now, as decide() takes it."""
@@ -191,8 +215,8 @@ class Lives:
 
     def _admit(self, record: TrainingRecord) -> None:
         if record.spec.name not in self._admitted:
-            self._rings.admit(record.spec, record.public_key)
             self._admitted.add(record.spec.name)
+            self._rings.admit(record.spec, record.public_key)
 
     def _retire(self, name: str) -> None:
         if name in self._admitted:
@@ -201,16 +225,20 @@ class Lives:
 
 
 def demand(record: TrainingRecord, nodes: Collection[str], now: float, *, draining: bool) -> Demand:
-    """What a training asks for: nothing while it is not active; while it backs off, no more than its members hold. Pure."""
+    """What a training asks for: nothing while it is not active; while it backs off, no more than its members hold. Pure.
+
+    One whose script has failed is tried again on its smallest number of nodes, so that it does not take others' for nothing.
+    """
     spec = record.spec
     waits = record.retry_at is not None and record.retry_at > now
     active = record.state is TrainingState.ACTIVE and not draining and not (waits and len(nodes) < spec.min_nodes)
+    most = len(nodes) if active and waits else max(spec.min_nodes, len(nodes)) if record.failures else spec.max_nodes
     given = tuple(zip(spec.curve.nodes, spec.curve.samples_per_second, strict=True))
     return Demand(
         training=spec.name,
         owner=spec.owner,
         min_nodes=spec.min_nodes,
-        max_nodes=len(nodes) if active and waits else spec.max_nodes,
+        max_nodes=most,
         weight=spec.weight,
         curve=given or curves.default(spec.max_nodes),
         stall_seconds=spec.rescale.stall_seconds or 0.0,

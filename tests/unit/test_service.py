@@ -255,7 +255,7 @@ def test_a_failing_script_backs_off_and_is_given_up(tmp_path: Path, cluster: Pat
         assert row.retry_in_seconds is not None
         service.training_failed("t", "ValueError: that of another member")
         assert service.answer(requests.Trainings()).trainings[0].failures == 1
-        await until(lambda: truth(len(rings.assigned.get("t", ())) == 3))
+        await until(lambda: truth(len(rings.assigned.get("t", ())) == 1))
         service.training_failed("t", "ValueError: no good")
         assert service.answer(requests.Trainings()).trainings[0].state is TrainingState.FAILED
         service.answer(requests.Resume(training="t"))

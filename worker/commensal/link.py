@@ -233,7 +233,8 @@ class Link(threading.Thread):
                 case Port():
                     self.send(event)
                 case Generation():
-                    self.machine.offers = self.offers()
+                    if self.machine.closed is None:
+                        self.machine.offers = self.offers()
                     self.act(self.machine.formed(event))
                 case (generation, reason):
                     self.generations.drop(generation)

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -40,10 +41,12 @@ from commensald.coordinator.roster import Entry
 from commensald.coordinator.switchboard import Arrival, Switchboard
 from commensald.events import Emit
 from commensald.keys import key_pair
+from commensald.strict import InputError
 from commensald.trainings import TrainingSpec
 
 log = logging.getLogger(__name__)
 TICK_SECONDS = 0.05
+ANNOUNCE_SECONDS = 5.0
 FENCED = 75
 """Exit code of a member that was sent away (EX_TEMPFAIL): no failure of its script. Nor is an end by a signal."""
 
@@ -66,6 +69,8 @@ class Course(msgspec.Struct):
     signature: str = ""
     failure: str | None = None
     told_finished: bool = False
+    announce_at: float | None = None
+    """When to try again to say in its folder where the coordinator is."""
     joined: set[str] = msgspec.field(default_factory=set)
     """Members whose processes said hello and have not yet ended."""
 
@@ -131,11 +136,19 @@ class Coordinator:
     # ---- what the service asks for
 
     def admit(self, spec: TrainingSpec, public_key: str) -> None:
-        """Coordinate this training: its members may connect with this key."""
+        """Coordinate this training: its members may connect with this key.
+
+        Raises InputError when its folder cannot be written now; it is coordinated all the same, and the folder tried again.
+        """
         now = time.monotonic()
         membership = Membership(spec.name, self._incarnation, self._limits, now, self._ledger.generation(spec.name))
         self._courses[spec.name] = Course(spec, public_key, membership, History(spec.name, self._ledger, self._emit, now))
-        self._announce(Path(spec.folder))
+        self._announce_training(self._courses[spec.name])
+
+    def _announce_training(self, course: Course) -> None:
+        course.announce_at = time.monotonic() + ANNOUNCE_SECONDS
+        self._announce(Path(course.spec.folder))
+        course.announce_at = None
 
     def retire(self, training: str) -> None:
         """Forget this training; members that are left are sent away."""
@@ -243,6 +256,9 @@ class Coordinator:
             now = time.monotonic()
             for course in list(self._courses.values()):
                 self._carry_out(course, course.membership.tick(now))
+                if course.announce_at is not None and now >= course.announce_at:
+                    with suppress(InputError):
+                        self._announce_training(course)
                 if course.membership.ring is not None and course.membership.stop is None and course.history.clock.due(now):
                     self._carry_out(course, course.membership.save())
 
@@ -252,10 +268,11 @@ class Coordinator:
             if arrival.key == self._pilot_key:
                 self._from_pilot(arrival.peer, message, now)
             return
-        course = next((each for each in self._courses.values() if each.public_key == arrival.key), None)
-        if course is None:
+        training = message.training if isinstance(message, Hello) else self._owners.get(arrival.peer, ("", ""))[0]
+        course = self._courses.get(training)
+        if course is None or course.public_key != arrival.key:
             return
-        if isinstance(message, Hello) and message.training == course.spec.name:
+        if isinstance(message, Hello):
             self._connect(message.member, arrival.peer, course.spec.name)
             self._welcome(message.member)
             course.joined.add(message.member)
@@ -314,7 +331,8 @@ class Coordinator:
 
     def _same_model(self, course: Course, message: Warm) -> bool:
         """All members must train the same model; one that does not is sent away, and says why."""
-        course.signature = course.signature if course.membership.members.keys() - {message.member} else message.signature
+        others = any(entry.warm for member, entry in course.membership.members.items() if member != message.member)
+        course.signature = course.signature if others else message.signature
         if course.signature == message.signature:
             return True
         text = f"{message.member} has built another model or dataset than the other members"

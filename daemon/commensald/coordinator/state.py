@@ -30,7 +30,8 @@ class State:
         self.settled = 0
         self.quarantine = Quarantine(limits)
         self.incarnation = incarnation
-        self.number = 0
+        # A training that comes back in the same life goes on counting where its last ring ended.
+        self.number = record.generation.number if record is not None and record.generation.incarnation == incarnation else 0
         self.adopting = record
         self.patience = now + limits.lost_after
         """Until then nobody is lost: after a start and after a stall of our own."""
