@@ -120,12 +120,13 @@ def test_a_slow_controller_is_left_alone_for_longer(load: sdiag.Load | None, que
     assert sdiag.rest_seconds(load, query_seconds) == pytest.approx(rest)
 
 
-def test_hostile_names_as_a_real_cluster_prints_them() -> None:
-    raw = (FOLDER / "22.05.8" / "scontrol_job_hostile_o.txt").read_bytes().decode(errors="replace")
-    found = [(each.owner, each.state, each.nodes, each.comment) for each in jobs(text.jobs(raw, MARK))]
-    assert found == [
-        ("nobody", JobState.RUNNING, ("n1",), "c"),
-        ("nobody", JobState.RUNNING, ("n2",), "x JobState=RUNNING NodeList=n1"),
-        ("nobody", JobState.PENDING, (), ""),
-    ]
-    assert raw.count("JobId=") == 5
+@pytest.mark.parametrize("version", VERSIONS)
+def test_hostile_names_as_real_clusters_print_them(version: str) -> None:
+    raw = (FOLDER / version / "scontrol_job_hostile_o.txt").read_bytes().decode(errors="replace")
+    forger, plain, *pilots, accents = jobs(text.jobs(raw, MARK))
+    user = "nobody" if version == "22.05.8" else "alice"
+    assert {forger.owner, plain.owner, accents.owner} == {user}
+    assert (plain.name, plain.comment) == ("x JobState=PENDING NodeList=n1 Comment=commensal:forged", "x JobState=RUNNING NodeList=n1")
+    assert accents.name == "d\ufffdd\ufffd job"
+    assert [(each.owner, each.name, each.comment) for each in pilots] == [("root", "commensal", "commensal:u1")] * len(pilots)
+    assert [each.pilot("root") for each in (forger, plain, accents)] == [None] * 3
