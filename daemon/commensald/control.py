@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from commensald import requests
+from commensald.listening import listen
 from commensald.strict import InputError
 
 log = logging.getLogger(__name__)
@@ -31,18 +32,12 @@ class Control:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Bind. Raises InputError when a living daemon holds the socket; a dead one's is replaced."""
+        """Bind. Raises InputError when the socket is in use or cannot be made; a dead daemon's is replaced."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self._path.exists():
-                self._replace()
-            before = os.umask(0o177)
-            try:
-                self._server = await asyncio.start_unix_server(self._serve, self._path, limit=LINE_LIMIT_BYTES)
-            finally:
-                os.umask(before)
         except OSError as error:
-            raise InputError(f"socket {self._path}: {error.strerror or error}") from error
+            raise InputError(f"{self._path.parent}: {error.strerror}") from error
+        self._server = await asyncio.start_unix_server(self._serve, sock=listen(self._path), limit=LINE_LIMIT_BYTES)
 
     async def close(self) -> None:
         """Take no more requests and remove the socket."""
@@ -50,13 +45,6 @@ class Control:
             self._server.close()
             await self._server.wait_closed()
             self._path.unlink(missing_ok=True)
-
-    def _replace(self) -> None:
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(1.0)
-            if probe.connect_ex(str(self._path)) == 0:
-                raise InputError(f"socket {self._path}: busy, another commensald answers there")
-        self._path.unlink()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

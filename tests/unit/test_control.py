@@ -89,13 +89,27 @@ def test_a_busy_socket_is_refused_and_a_dead_one_replaced(tmp_path: Path) -> Non
     path = tmp_path / "s.sock"
 
     async def then() -> None:
-        with pytest.raises(InputError, match="busy, another commensald answers there"):
+        with pytest.raises(InputError, match="another server answers on this socket"):
             await Control(path, answer).start()
 
     serving(path, then)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
     serving(path, lambda: asyncio.sleep(0))
+
+
+def test_what_is_not_a_socket_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(InputError, match=r"notes: exists and is not a socket"):
+        serving(tmp_path / "notes", lambda: asyncio.sleep(0))
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+def test_a_socket_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"x{120}: AF_UNIX path too long"):
+        serving(tmp_path / ("x" * 120), lambda: asyncio.sleep(0))
+    with pytest.raises(InputError, match=r"/proc/none: No such file"):
+        serving(Path("/proc/none/s.sock"), lambda: asyncio.sleep(0))
 
 
 def test_a_daemon_that_is_not_there_is_said_so(tmp_path: Path) -> None:

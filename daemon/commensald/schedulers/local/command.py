@@ -10,13 +10,14 @@ from pathlib import Path
 import click
 
 from commensald.events import Emit, EventLog
+from commensald.listening import listen
 from commensald.schedulers.local.generator import generate
 from commensald.schedulers.local.jobs import Policy
-from commensald.schedulers.local.listening import SocketBusyError, listen
 from commensald.schedulers.local.server import Server
 from commensald.schedulers.local.swf import SwfError, read
 from commensald.schedulers.local.trace import Scale, workload
 from commensald.schedulers.local.workload import WorkloadJob
+from commensald.strict import InputError
 
 
 class WrongUseError(click.ClickException):
@@ -57,7 +58,7 @@ def local_cluster(
     jobs = _workload(trace, seed, nodes, speedup)
     try:
         asyncio.run(_serve(socket_path, nodes, policy, jobs, events_path, duration))
-    except (SocketBusyError, OSError) as error:
+    except InputError as error:
         raise WrongUseError(str(error)) from error
 
 
@@ -68,8 +69,10 @@ def _workload(trace: Path | None, seed: int | None, nodes: int, speedup: float) 
         return iter(())
     try:
         return iter(workload(read(trace), Scale(nodes=nodes, speedup=speedup)))
-    except (SwfError, OSError) as error:
+    except SwfError as error:
         raise WrongUseError(str(error)) from error
+    except OSError as error:
+        raise WrongUseError(f"{trace}: {error.strerror or error}") from error
 
 
 async def _serve(
@@ -78,12 +81,19 @@ async def _serve(
     names = [f"n{number}" for number in range(1, nodes + 1)]
     listener = listen(path)
     try:
-        events = EventLog(events_path) if events_path is not None else None
+        events = _event_log(events_path) if events_path is not None else None
         emit: Emit = events.emit if events is not None else _silent
         await Server(nodes=names, policy=policy, workload=jobs, emit=emit, version=version("commensal")).run(listener, duration)
     finally:
         path.unlink(missing_ok=True)
         listener.close()
+
+
+def _event_log(path: Path) -> EventLog:
+    try:
+        return EventLog(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
 
 
 def _silent(kind: str, **fields: object) -> None:
