@@ -266,8 +266,9 @@ def test_bad_trace_is_one_line_and_exit_code_two(tmp_path: Path) -> None:
     trace = tmp_path / "log.swf"
     trace.write_text("; MaxProcs: 8\n1 2 three\n")
     wrong = run("--socket", str(tmp_path / "socket"), "--trace", str(trace))
-    assert (wrong.returncode, wrong.stderr) == (2, f"Error: {trace}:2: expected 18 fields, found '3 fields: 1 2 three'\n")
-    assert run("--socket", str(tmp_path / "socket"), "--trace", str(tmp_path / "none")).returncode == 2
+    assert (wrong.returncode, wrong.stderr) == (2, f"Error: {trace}:2: expected 18 fields, found 3: '1 2 three'\n")
+    missing = run("--socket", str(tmp_path / "socket"), "--trace", str(tmp_path / "none"))
+    assert (missing.returncode, missing.stderr) == (2, f"Error: {tmp_path / 'none'}: No such file or directory\n")
 
 
 def test_shutdown_ends_all_jobs(tmp_path: Path) -> None:

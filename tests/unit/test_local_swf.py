@@ -51,7 +51,7 @@ def test_requested_time_in_field_six_when_the_whole_log_has_it_there() -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        ("1 2 3\n", "log:4: expected 18 fields, found '3 fields: 1 2 3'"),
+        ("1 2 3\n", "log:4: expected 18 fields, found 3: '1 2 3'"),
         (line(2, 0, 1, 50, 8, 60).replace("50", "fifty"), "log:4: expected a number in field 4, found 'fifty'"),
         (line(2, 0, 1, 50, 8, 60).replace("50", "nan"), "log:4: expected a number in field 4, found 'nan'"),
     ],

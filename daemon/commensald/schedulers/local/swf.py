@@ -25,8 +25,9 @@ CHECKPOINTED_PARTS = (2, 3, 4)
 class SwfError(Exception):
     """A log that cannot be read: where, what was expected, and what stands there."""
 
-    def __init__(self, path: str, line: int, expected: str, text: str) -> None:
-        super().__init__(f"{path}:{line}: expected {expected}, found {text[:80]!r}")
+    def __init__(self, path: str, line: int, expected: str, text: str, count: int | None = None) -> None:
+        counted = "" if count is None else f"{count}: "
+        super().__init__(f"{path}:{line}: expected {expected}, found {counted}{text[:80]!r}")
         self.path, self.line, self.expected, self.text = path, line, expected, text
 
 
@@ -88,7 +89,7 @@ def _lines(path: Path) -> Iterator[str]:
 def _row(line: str, name: str, number: int) -> list[float]:
     fields = line.split()
     if len(fields) != FIELDS:
-        raise SwfError(name, number, f"{FIELDS} fields", f"{len(fields)} fields: {line.strip()}")
+        raise SwfError(name, number, f"{FIELDS} fields", line.strip(), len(fields))
     return [_number(field, position, name, number) for position, field in enumerate(fields, start=1)]
 
 
