@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,10 @@ class Plain:
 
 
 @pytest.fixture
-def plain(where: Installation) -> Plain:
-    return Plain(where, 10_000_000)
+def plain(where: Installation) -> Iterator[Plain]:
+    plain = Plain(where, 10_000_000)
+    yield plain
+    print(plain.log())  # for the report of a failed test
 
 
 def test_a_job_trains_to_its_end_on_all_its_nodes(where: Installation) -> None:
@@ -67,7 +70,7 @@ def test_a_preempted_job_makes_room_saves_and_goes_on(plain: Plain) -> None:
     where.slurm("sbatch", "-p", "primary", "-N4", "--exclusive", "-t1", "-o/dev/null", "--wrap", f"touch {mark}; sleep 2")
     until(mark.exists, "the primary job to start", PRIMARY_SECONDS + GRACE_SECONDS)
     until(lambda: "Restarts=1" in plain.shown(job) and "JobState=RUNNING" in plain.shown(job), "the job to be back", 90.0)
-    until(lambda: re.search(r"generation=2\.1 .*closed=[1-9]", plain.log()) is not None, "a ring from the checkpoint", 60.0)
+    until(lambda: re.search(r"generation=2\.\d+ .*closed=[1-9]", plain.log()) is not None, "a ring from the checkpoint", 60.0)
     where.slurm("scancel", job)
     until(lambda: "JobState=CANCELLED" in plain.shown(job), "the job to be cancelled")
     until(lambda: not where.slurm("squeue", "-h", "-j", job).strip(), "it to stay so", 15.0)
