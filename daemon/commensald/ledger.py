@@ -44,7 +44,7 @@ VERSION = len(_UPGRADES)
 
 
 class LedgerError(Exception):
-    """The ledger refused: a newer schema, or a generation lower than one already kept."""
+    """The ledger refused a generation lower than one already kept."""
 
 
 class TrainingState(StrEnum):
@@ -97,14 +97,24 @@ class Fragment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ledger:
-    """Opens the ledger of ``folder`` (made 0700 if missing) as a new incarnation. Raises InputError when another daemon holds it."""
+    """Opens the ledger of ``folder`` (made 0700 if missing) as a new incarnation.
+
+    Raises InputError when another daemon holds it, a newer one has written it, or SQLite cannot read it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = _lock(folder)
         self._database = sqlite3.connect(folder / "ledger.sqlite", isolation_level=None)
         self._database.row_factory = sqlite3.Row
-        self._database.execute(f"PRAGMA journal_mode = {'DELETE' if on_network(folder) else 'WAL'}")
+        try:
+            self._begin()
+        except (sqlite3.DatabaseError, InputError) as error:
+            self.close()
+            raise InputError(f"{folder / 'ledger.sqlite'}: {error}") from error
+
+    def _begin(self) -> None:
+        self._database.execute(f"PRAGMA journal_mode = {'DELETE' if on_network(self.folder) else 'WAL'}")
         self._database.execute("PRAGMA synchronous = FULL")
         self._upgrade()
         self._database.execute("UPDATE daemon SET incarnation = incarnation + 1")
@@ -112,7 +122,7 @@ class Ledger:
     def _upgrade(self) -> None:
         (version,) = self._database.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
-            raise LedgerError(f"{self.folder / 'ledger.sqlite'}: schema {version} is newer than this daemon's {VERSION}")
+            raise InputError(f"schema {version} is newer than this daemon's {VERSION}")
         for number, statements in enumerate(_UPGRADES[version:], start=version + 1):
             self._database.executescript(f"BEGIN; {statements} PRAGMA user_version = {number}; COMMIT;")
 

@@ -41,12 +41,18 @@ def test_says_its_version(tmp_path: Path, program: str) -> None:
         (("commensal", "--config", "none.toml", "status"), "error: none.toml: cannot be read: No such file or directory"),
         (("commensald", "--config", "none.toml"), "error: none.toml: cannot be read: No such file or directory"),
         (("commensald", "--loud"), "error: No such option"),
+        (("commensal", "demo", "--folder", "/proc/x"), "error: --folder /proc/x: No such file or directory"),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path, words: tuple[str, ...], line: str) -> None:
     done = run(tmp_path, *words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(line)
+
+
+def test_an_address_of_another_host_is_wrong_use(tmp_path: Path) -> None:
+    done = run(tmp_path, "commensald", COMMENSAL_DAEMON_BIND="192.0.2.1")
+    assert (done.returncode, done.stderr) == (2, "error: daemon.bind: 192.0.2.1: Cannot assign requested address\n")
 
 
 def test_no_daemon_is_one_line_and_exit_code_1(tmp_path: Path) -> None:

@@ -124,8 +124,15 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     Ledger(tmp_path).close()
     with sqlite3.connect(tmp_path / "ledger.sqlite") as database:
         database.execute(f"PRAGMA user_version = {VERSION + 1}")
-    with pytest.raises(LedgerError, match="newer than this daemon's"):
+    with pytest.raises(InputError, match="newer than this daemon's"):
         Ledger(tmp_path)
+
+
+def test_a_ledger_that_cannot_be_read_is_refused_and_let_go(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").write_bytes(b"not a database, whatever its name says" * 100)
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"ledger\.sqlite: file is not a database"):
+            Ledger(tmp_path)
 
 
 def test_a_drain_outlasts_the_daemon(tmp_path: Path) -> None:

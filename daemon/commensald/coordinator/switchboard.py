@@ -16,6 +16,7 @@ from zmq.utils import z85
 
 from commensal.messages import Message, ToDaemon, decode_to_daemon, encode
 from commensald.keys import KeyPair
+from commensald.strict import InputError
 
 ZAP = "inproc://zeromq.zap.01"
 
@@ -48,12 +49,22 @@ class Switchboard:
         self._peers: dict[int, bytes] = {}
 
     def bind(self, address: str, port: int | None) -> int:
-        """Listen at ``address``, at ``port`` if it is free, so that members find a restarted daemon where it was. Gives the port."""
+        """Listen at ``address``, at ``port`` if it is free, so that members find a restarted daemon where it was. Gives the port.
+
+        Raises InputError, and is closed then, when this host does not have ``address``.
+        """
         try:
             self._router.bind(f"tcp://{address}:{port or '*'}")
         except zmq.ZMQError:
-            self._router.bind(f"tcp://{address}:*")
+            self._bind_anywhere(address)
         return int(bytes(self._router.getsockopt(zmq.LAST_ENDPOINT)).decode().rstrip("\0").rpartition(":")[2])
+
+    def _bind_anywhere(self, address: str) -> None:
+        try:
+            self._router.bind(f"tcp://{address}:*")
+        except zmq.ZMQError as error:
+            self.close()
+            raise InputError(f"daemon.bind: {address}: {zmq.strerror(error.errno or 0)}") from error
 
     async def serve_keys(self) -> None:
         """Answer for each handshake whether its key is known."""

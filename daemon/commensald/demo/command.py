@@ -116,9 +116,7 @@ def _workplace(folder: Path | None) -> Iterator[Path]:
     """The given folder, which must be new or empty and stays, or a temporary one that goes."""
     if folder is not None:
         folder = folder.absolute()
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise click.UsageError(f"--folder {folder}: not empty")
+        _prepare(folder)
         yield folder
         return
     place = Path(tempfile.mkdtemp(prefix="commensal-demo-"))
@@ -126,6 +124,18 @@ def _workplace(folder: Path | None) -> Iterator[Path]:
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        empty = not any(folder.iterdir())
+    except OSError as error:
+        raise click.UsageError(f"--folder {folder}: {error.strerror}") from error
+    if not empty:
+        raise click.UsageError(f"--folder {folder}: not empty")
 
 
 def _failure(error: StageError) -> click.ClickException:
