@@ -16,12 +16,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from commensald.coordinator import Limits
-from commensald.strict import InputError, convert, read_toml, refuse_unknown
+from commensald.plausible import faults
+from commensald.strict import InputError, convert, read_toml, refuse_unknown, unknown
 
 SYSTEM = Path("/etc/commensal")
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
+_IN_PILOTS = ("MEMBER", "PILOT", "TRAINING", "NODE", "FOLDER", "TRANSPORT", "GRACE_SECONDS", "PYTHON", "CROWDED", "LOCAL_JOB")
+_IN_TESTS = ("KILLS", "EXAMPLES", "TEST_SECONDS")
+NO_KEYS = frozenset(f"COMMENSAL_{name}" for name in (*_IN_PILOTS, *_IN_TESTS))
+"""Variables that are ours and no part of the configuration."""
 Hours = Annotated[str, msgspec.Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$")]
 
 
@@ -112,10 +117,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """A configuration and where each given key came from; a key that is not in ``origins`` has its default."""
+    """A configuration, the files it was read from, and where each given key came from: one not in ``origins`` has its default."""
 
     config: Config
     origins: Mapping[str, str]
+    files: tuple[str, ...]
 
 
 def load(
@@ -131,8 +137,9 @@ def load(
             merged.setdefault(section, {}).update(table)
             origins.update({f"{section}.{key}": origin for key in table})
     config = convert(merged, Config, "configuration")
-    _check_limits(config.ring, origins)
-    return Loaded(config=config, origins=origins)
+    for key, words in faults(config):
+        raise InputError(f"{origins.get(key, 'default')}: {key}: {words}")
+    return Loaded(config=config, origins=origins, files=tuple(str(path) for path in _files(explicit, environ, system)))
 
 
 def sections(config: Config) -> dict[str, dict[str, Any]]:
@@ -162,12 +169,18 @@ def _files(explicit: Path | None, environ: Mapping[str, str], system: Path) -> l
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
-    """(variable, section, key, text) of every variable that names a section of ours; a pilot's own variables name none."""
+    """(variable, section, key, text) of every variable of ours. Raises InputError at one that names no section."""
     for name, text in sorted(environ.items()):
-        for section in Config.__struct_fields__:
-            prefix = f"COMMENSAL_{section.upper()}_"
-            if name.startswith(prefix):
-                yield name, section, name.removeprefix(prefix).lower(), text
+        if not name.startswith("COMMENSAL_") or name in NO_KEYS:
+            continue
+        section, _, key = name.removeprefix("COMMENSAL_").lower().partition("_")
+        if section not in Config.__struct_fields__:
+            raise InputError(unknown(name, _variables(), "variable"))
+        yield name, section, key, text
+
+
+def _variables() -> list[str]:
+    return [f"COMMENSAL_{section}_{key}".upper() for section, table in msgspec.to_builtins(Config()).items() for key in table]
 
 
 def _value(section: str, key: str, text: str, name: str) -> object:
@@ -181,9 +194,3 @@ def _value(section: str, key: str, text: str, name: str) -> object:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def _check_limits(limits: Limits, origins: Mapping[str, str]) -> None:
-    for key, value in msgspec.structs.asdict(limits).items():
-        if not value > 0:
-            raise InputError(f"{origins.get(f'ring.{key}', 'default')}: ring.{key}: expected a number > 0, got {value}")

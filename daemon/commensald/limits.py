@@ -67,7 +67,7 @@ def stopped(limits: LimitsSection, pilots: Iterable[PilotRecord], now: float, *,
 
 
 def _within(hours: str, clock: str) -> bool:
-    """``22:00-06:00`` goes over midnight; ``08:00-08:00`` is all day."""
+    """``22:00-06:00`` goes over midnight."""
     begin, _, end = hours.partition("-")
     return begin <= clock < end if begin < end else clock >= begin or clock < end
 

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -38,7 +38,7 @@ def convert(table: Mapping[str, Any], into: type[Section], where: str) -> Sectio
     try:
         return msgspec.convert(table, into)
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {_explain(str(error))}") from error
+        raise InputError(f"{where}: {_explain(str(error), into)}") from error
 
 
 def refuse_unknown(table: Mapping[str, Any], into: type[msgspec.Struct], where: str, prefix: str = "") -> None:
@@ -52,10 +52,10 @@ def refuse_unknown(table: Mapping[str, Any], into: type[msgspec.Struct], where: 
             refuse_unknown(value, inner, where, f"{prefix}{key}.")
 
 
-def unknown(key: str, known: Iterable[str]) -> str:
+def unknown(key: str, known: Iterable[str], what: str = "key") -> str:
     """Words for an unknown ``key``, with the nearest of ``known`` where one is near."""
     near = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
-    return f"unknown key '{key}'" + (f" (did you mean '{near[0]}'?)" if near else "")
+    return f"unknown {what} '{key}'" + (f" (did you mean '{near[0]}'?)" if near else "")
 
 
 def _struct(annotation: object) -> type[msgspec.Struct] | None:
@@ -63,7 +63,7 @@ def _struct(annotation: object) -> type[msgspec.Struct] | None:
     return next((each for each in options if isinstance(each, type) and issubclass(each, msgspec.Struct)), None)
 
 
-def _explain(message: str) -> str:
+def _explain(message: str, into: type[msgspec.Struct]) -> str:
     """msgspec's words, with the key first: "Expected `int`, got `str` - at `$.a.b`" becomes "a.b: expected int, got str"."""
     match = _AT.match(message)
     assert match is not None
@@ -72,4 +72,15 @@ def _explain(message: str) -> str:
     missing = re.match(r"object missing required field (\S+)", what)
     if missing:
         return f"key '{'.'.join(filter(None, (match['key'], missing[1])))}' is missing"
+    if what.startswith("invalid enum value"):
+        what = f"expected {_choices(into, match['key'] or '')}, got{what.removeprefix('invalid enum value')}"
     return f"{match['key']}: {what}" if match["key"] else what
+
+
+def _choices(into: type[msgspec.Struct], key: str) -> str:
+    """The values that the Literal at the dotted ``key`` allows."""
+    inner: object = into
+    for name in key.split("."):
+        struct = _struct(inner)
+        inner = {field.encode_name: field.type for field in msgspec.structs.fields(struct)}.get(name) if struct is not None else None
+    return " or ".join(f"'{value}'" for value in get_args(inner))

@@ -53,6 +53,7 @@ def test_an_explicit_file_replaces_the_search(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("[daemon]\nstale_seconds = 2\n")
     daemon = load(tmp_path / "mine.toml", {}, system=tmp_path).config.daemon
     assert (daemon.poll_seconds, daemon.stale_seconds) == (10.0, 2.0)
+    assert load(tmp_path / "mine.toml", {}, system=tmp_path).files == (str(tmp_path / "mine.toml"),)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,12 @@ def test_an_explicit_file_replaces_the_search(tmp_path: Path) -> None:
         ("[daemon]\npoll_seconds = 0\n", "c.toml: daemon.poll_seconds: expected float > 0.0"),
         ("[ring]\nlost_after = nan\n", "c.toml: ring.lost_after: expected a number > 0, got nan"),
         ("daemon = 1\n", "c.toml: daemon: expected object, got int"),
+        ("[daemon]\npoll_seconds = inf\n", "c.toml: daemon.poll_seconds: expected a finite number, got inf"),
+        ("[limits]\nnode_seconds_per_day = inf\n", "c.toml: limits.node_seconds_per_day: expected a finite number, got inf"),
+        ("[ring]\nbeat_seconds = 2\n", "c.toml: ring.beat_seconds: expected less than ring.lost_after (2), got 2"),
+        ("[backoff]\nfirst_seconds = 700\n", "c.toml: backoff.first_seconds: expected at most backoff.most_seconds (600), got 700"),
+        ("[limits]\nquiet_hours = ['08:00-08:00']\n", "c.toml: limits.quiet_hours: expected two different times, got 08:00-08:00"),
+        ("[scheduler]\nkind = 'slrum'\n", "c.toml: scheduler.kind: expected 'local' or 'slurm', got 'slrum'"),
         ("[pilots]\nenvironment = { A = 1 }\n", "c.toml: pilots.environment[...]: expected str, got int"),
     ],
 )
@@ -82,6 +89,13 @@ def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert line == "COMMENSAL_DAEMON_POLL_SECOND: unknown key 'daemon.poll_second' (did you mean 'daemon.poll_seconds'?)"
     line = refused("", tmp_path, {"COMMENSAL_PILOTS_MAX_PILOTS": "many"})
     assert line == "COMMENSAL_PILOTS_MAX_PILOTS: pilots.max_pilots: expected int, got str"
+
+
+def test_a_variable_that_names_no_key_is_refused(tmp_path: Path) -> None:
+    line = refused("", tmp_path, {"COMMENSAL_DEAMON_BIND": "1"})
+    assert line == "unknown variable 'COMMENSAL_DEAMON_BIND' (did you mean 'COMMENSAL_DAEMON_BIND'?)"
+    assert refused("", tmp_path, {"COMMENSAL_SOCKET": "/s"}).startswith("unknown variable 'COMMENSAL_SOCKET'")
+    assert load(None, {"HOME": "/", "COMMENSAL_PILOT": "p", "COMMENSAL_GRACE_SECONDS": "1"}, system=tmp_path).origins == {}
 
 
 @settings(deadline=None, max_examples=50)

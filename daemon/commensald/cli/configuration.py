@@ -20,12 +20,15 @@ def config() -> None:
 
 @config.command()
 @click.option("--config", "path", type=click.Path(path_type=Path), help="Use this file alone.")
+@json_option
 @click.pass_context
-def check(context: click.Context, path: Path | None) -> None:
+def check(context: click.Context, path: Path | None, as_json: bool) -> None:
     """Read the configuration and say whether it can be used."""
     loaded = load(path or context.meta.get("commensal.config"))
-    files = sorted({origin for origin in loaded.origins.values() if "/" in origin})
-    click.echo(f"good: {', '.join(files) if files else 'defaults only'}")
+    if as_json:
+        print_json({"good": True, "files": loaded.files})
+        return
+    click.echo(f"good: {', '.join(loaded.files) or 'defaults only'}")
 
 
 @config.command()

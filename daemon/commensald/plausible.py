@@ -1,0 +1,37 @@
+"""What types cannot say of a configuration: figures that are finite, and figures that fit each other. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from commensald.config import Config
+
+
+def faults(config: Config) -> Iterator[tuple[str, str]]:
+    """("section.key", words) of each value that cannot be meant."""
+    yield from _numbers(config)
+    ring, backoff = config.ring, config.backoff
+    if ring.beat_seconds >= ring.lost_after:
+        yield "ring.beat_seconds", f"expected less than ring.lost_after ({ring.lost_after:g}), got {ring.beat_seconds:g}"
+    if backoff.first_seconds > backoff.most_seconds:
+        yield "backoff.first_seconds", f"expected at most backoff.most_seconds ({backoff.most_seconds:g}), got {backoff.first_seconds:g}"
+    for hours in config.limits.quiet_hours:
+        begin, _, end = hours.partition("-")
+        if begin == end:
+            yield "limits.quiet_hours", f"expected two different times, got {hours}"
+
+
+def _numbers(config: Config) -> Iterator[tuple[str, str]]:
+    for key, value in msgspec.structs.asdict(config.ring).items():
+        if not value > 0:
+            yield f"ring.{key}", f"expected a number > 0, got {value}"
+    plain: dict[str, dict[str, Any]] = msgspec.to_builtins(config)
+    for section, table in plain.items():
+        for key, value in table.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                yield f"{section}.{key}", f"expected a finite number, got {value}"
