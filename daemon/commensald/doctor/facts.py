@@ -56,7 +56,7 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True):
     oversubscribe: Mapping[str, str] = {}
     """Partition -> its OverSubscribe."""
     hosts: Mapping[str, str] = {}
-    """Node -> its address."""
+    """Node -> its address, of those that were tried."""
 
 
 class Ring(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,58 +1,46 @@
-"""Finding the facts out: Slurm's commands, this host, and a ring of two processes."""
+"""Finding the facts out: what Slurm says, and with :mod:`host` and :mod:`probe` everything else."""
 
 from __future__ import annotations
 
-import asyncio
-import importlib.metadata
-import json
-import os
-import socket
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import msgspec
-import psutil
 
-from commensald.assembly import own_address
 from commensald.config import Config
-from commensald.doctor import replies
-from commensald.doctor.facts import Association, Backfill, Host, Qos, Ring, Site, Slurm, Trial
+from commensald.doctor import host, replies
+from commensald.doctor.facts import Association, Backfill, Qos, Site, Slurm, Trial
 from commensald.doctor.probe import probe
-from commensald.ledger import file_system, on_network
 from commensald.schedulers import PilotSpec, SchedulerError
 from commensald.schedulers.slurm import commands, settings, text
 from commensald.schedulers.slurm.partitions import partitions
 from commensald.schedulers.slurm.records import Record
 from commensald.schedulers.slurm.runner import Runner
 from commensald.service import policy
-from commensald.strict import InputError
 
-RING_SECONDS, CONNECT_SECONDS = 60.0, 2.0
 MOST_TRIED = 16
-"""Nodes to which a connection is tried."""
+"""Nodes to which a connection is tried, from all over the cluster."""
 PROBE = PilotSpec(uuid="doctor", argv=("true",), folder="/tmp", time_limit=60.0)
 
 
 async def gather(config: Config, owner: str, *, ring: bool, trial: bool) -> Site:
     """Everything that the checks want to know; ``trial`` submits a job. Raises InputError."""
-    host = await _host(config, ring=ring)
+    here = await host.look(config, ring=ring)
     if config.scheduler.kind != "slurm":
-        return Site(config=config, owner=owner, host=host)
+        return Site(config=config, owner=owner, host=here)
     asked = _Questions(config, owner)
     try:
         slurm, nodes = await asked.slurm()
     except SchedulerError as error:
-        return Site(config=config, owner=owner, host=host, silence=str(error))
-    unreachable, tried = await _unreachable(nodes)
-    hosts = {name: _resolved(where[0]) for name, where in nodes.items()}
+        return Site(config=config, owner=owner, host=here, silence=str(error))
+    tried = dict(list(nodes.items())[:: max(len(nodes) // MOST_TRIED, 1)][:MOST_TRIED])
     return Site(
         config=config,
         owner=owner,
-        host=msgspec.structs.replace(host, unreachable=unreachable, tried=tried),
-        slurm=msgspec.structs.replace(slurm, hosts=hosts),
+        host=await host.reach(here, tried),
+        slurm=msgspec.structs.replace(slurm, hosts={name: host.resolved(where) for name, (where, _) in tried.items()}),
         standing=policy(config).standing,
-        trial=await asked.trial(host.address) if trial else None,
+        trial=await asked.trial(here.address) if trial else None,
     )
 
 
@@ -68,7 +56,7 @@ class _Questions:
         """All that Slurm says, and where its nodes listen. Raises SchedulerError where it says nothing."""
         before = time.time()
         found = settings.parse(await self._ask(commands.CONFIG), "")
-        ahead = (settings.taken(found) or before) - before
+        ahead = skew((settings.taken(found) or before) - before, time.time() - before)
         rows = list(text.split(await self._ask(commands.PARTITIONS), "PartitionName"))
         nodes = list(text.split(await self._ask(commands.NODES), "NodeName"))
         qos, own = await self._accounting(found)
@@ -81,7 +69,7 @@ class _Questions:
             associations=own,
             operator=await self._operator(found),
             backfill=await self._backfill(),
-            clock_ahead_seconds=skew(ahead, time.time() - before),
+            clock_ahead_seconds=ahead,
             refusal=await self._refusal(),
         )
         return slurm, listening(nodes, found.get("SlurmdPort", ""))
@@ -125,49 +113,6 @@ class _Questions:
             return replies.refusal(error.text or str(error))
 
 
-async def _host(config: Config, *, ring: bool) -> Host:
-    folder = _existing(Path(config.pilots.folder))
-    address = config.daemon.bind or _address()
-    return Host(
-        address=address,
-        folder_type=file_system(folder),
-        folder_shared=on_network(folder),
-        addresses=frozenset(
-            each.address for entries in psutil.net_if_addrs().values() for each in entries if each.family == socket.AF_INET
-        ),
-        pyslurm=_installed("pyslurm"),
-        ring=await _form(config, address) if ring else None,
-    )
-
-
-async def _form(config: Config, address: str) -> Ring:
-    """A ring of two processes, formed by the pilots' own python in their own environment."""
-    argv = (config.pilots.python, "-m", "commensal.ring.check", "--address", address)
-    try:
-        answer = await Runner(RING_SECONDS).run(argv, {**os.environ, **config.pilots.environment})
-        return Ring(seconds=json.loads(answer)["seconds"])
-    except SchedulerError as error:
-        return Ring(error=" ".join((error.text or str(error)).split()))
-    except (ValueError, KeyError) as error:
-        return Ring(error=f"unreadable answer: {error}")
-
-
-async def _unreachable(nodes: Mapping[str, tuple[str, int]]) -> tuple[tuple[str, ...], int]:
-    tried = dict(list(nodes.items())[:MOST_TRIED])
-    answers = await asyncio.gather(*(_connects(host, port) for host, port in tried.values()))
-    return tuple(name for name, reached in zip(tried, answers, strict=True) if not reached), len(tried)
-
-
-async def _connects(host: str, port: int) -> bool:
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            _, writer = await asyncio.open_connection(host, port)
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return True
-
-
 def listening(nodes: Sequence[Record], usual_port: str) -> dict[str, tuple[str, int]]:
     """Where each node that should answer listens."""
     found = {each["NodeName"]: replies.address(each, usual_port) for each in nodes if answers(each.get("State", ""))}
@@ -175,35 +120,10 @@ def listening(nodes: Sequence[Record], usual_port: str) -> dict[str, tuple[str, 
 
 
 def answers(state: str) -> bool:
+    """Whether a node in this state has a slurmd that runs."""
     return not any(word in state for word in ("DOWN", "FUTURE", "POWER", "*", "UNKNOWN"))
 
 
 def skew(ahead: float, took: float) -> float:
     """Seconds by which the controller's clock, told in whole seconds, is certainly ahead (or behind, if negative)."""
     return max(ahead - took, 0.0) + min(ahead + 1.0, 0.0)
-
-
-def _address() -> str:
-    try:
-        return own_address()
-    except InputError:
-        return "127.0.0.1"
-
-
-def _resolved(host: str) -> str:
-    try:
-        return socket.gethostbyname(host)
-    except OSError:
-        return host
-
-
-def _existing(folder: Path) -> Path:
-    """The folder, or the one that it would be made in."""
-    return next(each for each in (folder, *folder.parents) if each.exists())
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
