@@ -168,6 +168,8 @@ def _fault_in_curve(curve: CurveTable) -> str | None:
 def _fault_in_paths(spec: TrainingSpec) -> str | None:
     if not Path(spec.script).is_file():
         return f"training.script: {spec.script}: no such file"
+    if os.path.isabs(spec.python) and not (os.path.isfile(spec.python) and os.access(spec.python, os.X_OK)):
+        return f"training.python: {spec.python}: not an executable file"
     if not Path(spec.folder).is_dir():
         return f"training.folder: {spec.folder}: no such folder"
     if not spec.resume and any(Path(spec.folder).glob(CHECKPOINTS)):

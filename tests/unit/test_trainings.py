@@ -36,6 +36,8 @@ def test_three_keys_are_enough(folder: Path) -> None:
 
 def test_everything_can_be_said(folder: Path) -> None:
     text = (ROOT / "config" / "examples" / "training.toml").read_text().replace('folder = "digits"', 'folder = "out"')
+    (folder / "venv" / "bin").mkdir(parents=True)
+    (folder / "venv" / "bin" / "python").symlink_to(sys.executable)
     spec = read(folder, "".join(line.removeprefix("#") if " = " in line else line for line in text.splitlines(keepends=True)))
     assert spec.python == str(folder / "venv" / "bin" / "python")
     assert spec.argv[2:] == ("--epochs", "10")
@@ -57,6 +59,8 @@ def test_everything_can_be_said(folder: Path) -> None:
         (LEAST + "weight = 0\n", "training.weight: expected a positive number, got 0.0"),
         (LEAST.replace("train.py", "gone.py"), "training.script: FOLDER/gone.py: no such file"),
         (LEAST.replace('"out"', '"gone"'), "training.folder: FOLDER/gone: no such folder"),
+        (LEAST + 'python = "/nope"\n', "training.python: /nope: not an executable file"),
+        (LEAST + 'python = "./train.py"\n', "training.python: FOLDER/train.py: not an executable file"),
         (LEAST.replace('"digits"', "7"), "training.name: expected str, got int"),
         (LEAST + "[curve]\nnodes = [1, 2]\n", "curve: 2 nodes but 0 samples_per_second"),
         (LEAST + "[curve]\nnodes = [2, 1]\nsamples_per_second = [1, 2]\n", "curve.nodes: expected ascending counts from 1"),
