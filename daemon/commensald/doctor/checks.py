@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from commensald.doctor import Finding, Severity, accounting, fault, preemption, scheduling, surroundings, visibility
+from commensald.doctor import Finding, Severity, accounting, fault, good, preemption, scheduling, surroundings, visibility
 from commensald.doctor.facts import Site, Slurm
 
 OfSlurm: TypeAlias = Callable[[Site, Slurm], Iterator[Finding]]
@@ -51,7 +51,13 @@ def _findings(site: Site) -> Iterator[Finding]:
         for check in OF_SLURM:
             yield from check(site, site.slurm)
     elif site.silence:
-        yield fault("Slurm", f"Slurm does not answer: {site.silence}", "PATH and SLURM_CONF of the daemon's account; `scontrol ping`.")
+        yield fault(
+            "Slurm",
+            f"Slurm does not answer: {site.silence}",
+            "scheduler.path and scheduler.slurm_conf must lead to it: `scontrol ping` as the daemon's account.",
+        )
+    else:
+        yield good("scheduler", "The embedded cluster has no settings that could hurt anybody.")
     yield from surroundings.ring(site)
 
 
