@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Protocol
 
 from commensal.messages import Measured, Report, Saved, SaveFailed, SettledStep
 from commensald.coordinator.saving import SaveClock
 from commensald.events import Emit
+
+log = logging.getLogger(__name__)
 
 
 class Counts(Protocol):
@@ -87,7 +90,9 @@ class History:
         )
 
     def save_failed(self, message: SaveFailed, now: float) -> None:
-        """Note a save that failed; the checkpoint before it stands."""
+        """Note a save that failed; the checkpoint before it stands. Of several in a row the first is logged."""
+        if self.checkpoint_error is None:
+            log.warning("training %s: step %d was not saved: %s", self.training, message.step, message.error)
         self.checkpoint_error = message.error
         self.clock.failed(now)
         self._emit("checkpoint.failed", training=self.training, step=message.step, error=message.error)
