@@ -184,6 +184,7 @@ class Lives:
             name=spec.name,
             state=record.state,
             members=len(status.members) if status else 0,
+            starting=status.starting if status else 0,
             min_nodes=spec.min_nodes,
             max_nodes=spec.max_nodes,
             steps=steps,
@@ -193,6 +194,7 @@ class Lives:
             failures=record.failures,
             retry_in_seconds=record.retry_at - time.time() if waits and record.retry_at is not None else None,
             tail=record.tail,
+            checkpoint_error=status.checkpoint_error if status else None,
             folder=spec.folder,
         )
 

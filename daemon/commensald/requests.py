@@ -67,11 +67,15 @@ Any: TypeAlias = Ping | Submit | Trainings | Status | Windows | Pause | Resume |
 
 
 class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A training in a listing; ``tail`` holds the last lines of a script that failed."""
+    """A training in a listing; ``tail`` holds the last lines of a script that failed, ``checkpoint_error`` why the last save did.
+
+    ``starting`` counts nodes whose members are yet to come.
+    """
 
     name: str
     state: TrainingState
     members: int
+    starting: int = 0
     min_nodes: int
     max_nodes: int
     steps: int
@@ -81,6 +85,7 @@ class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
     failures: int
     retry_in_seconds: float | None
     tail: str
+    checkpoint_error: str | None = None
     folder: str
 
 

@@ -55,7 +55,10 @@ def _print_ring(ring: TrainingStatus) -> None:
         f"loss {number(ring.loss, 4)}, checkpoint {'-' if ring.checkpoint is None else ring.checkpoint}, steps lost {ring.steps_lost}"
     )
     if ring.checkpoint_error:
-        click.echo(f"last save failed, the one before it is kept: {ring.checkpoint_error}")
+        kept = "" if ring.checkpoint is None else f", that of step {ring.checkpoint} is kept"
+        click.echo(f"last save failed{kept}: {ring.checkpoint_error}")
+    if ring.starting:
+        click.echo(f"{ring.starting} more starting")
     if ring.members:
         cells = [(each.member, each.node, each.state, number(each.closed), number(each.speed, 1)) for each in ring.members]
         print_table(("MEMBER", "NODE", "STATE", "CLOSED", "SAMPLES/S"), cells)
@@ -95,12 +98,18 @@ def windows(socket: Path, as_json: bool) -> None:
 @click.command()
 @click.option("--undo", is_flag=True, help="Take nodes again.")
 @click.option("--wait", "wait_seconds", type=float, default=60.0, show_default=True, help="Seconds to wait for it; 0: none.")
+@json_option
 @click.pass_obj
-def drain(socket: Path, undo: bool, wait_seconds: float) -> None:
+def drain(socket: Path, undo: bool, wait_seconds: float, as_json: bool) -> None:
     """Save every training, give all nodes back, and take no more."""
     ask(socket, requests.Drain(undo=undo))
-    if not undo and wait_seconds > 0:
+    waits = not undo and wait_seconds > 0
+    if waits:
         wait_drained(socket, wait_seconds)
+    if as_json:
+        print_json({"draining": not undo, "drained": waits})
+    else:
+        click.echo("nodes are taken again" if undo else "drained" if waits else "draining")
 
 
 def wait_drained(socket: Path, seconds: float) -> None:

@@ -12,6 +12,7 @@ from commensald import requests
 from commensald.cli.ask import ask
 from commensald.cli.tables import duration, json_option, number, print_json, print_table
 from commensald.keys import public_key
+from commensald.ledger import TrainingState
 from commensald.trainings import load_training, unused
 
 
@@ -26,10 +27,12 @@ def submit_training(path: Path, socket: Path) -> str:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@json_option
 @click.pass_obj
-def submit(socket: Path, file: Path) -> None:
+def submit(socket: Path, file: Path, as_json: bool) -> None:
     """Hand the training described by FILE to the daemon."""
-    click.echo(f"submitted {submit_training(file, socket)}")
+    _say("submitted", submit_training(file, socket), as_json)
+    _note_drain(socket)
 
 
 @click.command()
@@ -44,36 +47,59 @@ def trainings(socket: Path, as_json: bool) -> None:
     columns = ("NAME", "STATE", "MEMBERS", "NODES", "STEPS", "SAMPLES", "EPOCH", "LOSS")
     print_table(columns, [_cells(each) for each in rows])
     for each in rows:
-        if each.failures:
+        if each.failures and each.state not in (TrainingState.FINISHED, TrainingState.CANCELLED):
             again = f", again in {duration(each.retry_in_seconds)}" if each.retry_in_seconds is not None else ""
             click.echo(f"\n{each.name}: failed {each.failures} times in a row{again}; its last lines:\n{each.tail}")
+        if each.checkpoint_error is not None:
+            click.echo(f"\n{each.name}: the last save failed: {each.checkpoint_error}")
 
 
 def _cells(row: requests.TrainingRow) -> tuple[str, ...]:
     state = "backing off" if row.retry_in_seconds is not None else str(row.state)
     nodes = f"{row.min_nodes}-{row.max_nodes}"
-    return row.name, state, str(row.members), nodes, str(row.steps), str(row.samples), str(row.epoch), number(row.loss, 4)
+    members = f"{row.members} (+{row.starting} starting)" if row.starting else str(row.members)
+    return row.name, state, members, nodes, str(row.steps), str(row.samples), str(row.epoch), number(row.loss, 4)
 
 
 @click.command()
 @click.argument("training")
+@json_option
 @click.pass_obj
-def pause(socket: Path, training: str) -> None:
+def pause(socket: Path, training: str, as_json: bool) -> None:
     """Save TRAINING and give its nodes back."""
     ask(socket, requests.Pause(training=training))
+    _say("paused", training, as_json)
 
 
 @click.command()
 @click.argument("training")
+@json_option
 @click.pass_obj
-def resume(socket: Path, training: str) -> None:
+def resume(socket: Path, training: str, as_json: bool) -> None:
     """Let TRAINING go on."""
     ask(socket, requests.Resume(training=training))
+    _say("resumed", training, as_json)
+    _note_drain(socket)
 
 
 @click.command()
 @click.argument("training")
+@json_option
 @click.pass_obj
-def cancel(socket: Path, training: str) -> None:
+def cancel(socket: Path, training: str, as_json: bool) -> None:
     """End TRAINING; its checkpoints stay."""
     ask(socket, requests.Cancel(training=training))
+    _say("cancelled", training, as_json)
+
+
+def _say(done: str, training: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"done": done, "training": training})
+    else:
+        click.echo(f"{done} {training}")
+
+
+def _note_drain(socket: Path) -> None:
+    report = ask(socket, requests.Status()).status
+    if report is not None and report.draining:
+        click.echo("note: the daemon is draining: nothing starts until 'commensal drain --undo'", err=True)

@@ -51,11 +51,12 @@ class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrainingStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What the coordinator knows of one training; ``settled`` counts settled steps."""
+    """What the coordinator knows of one training; ``settled`` counts settled steps, ``starting`` nodes whose members are yet to come."""
 
     training: str
     generation: Generation | None
     members: tuple[MemberStatus, ...]
+    starting: int = 0
     settled: int = 0
     samples: int = 0
     epoch: int = 0

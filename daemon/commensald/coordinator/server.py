@@ -217,6 +217,7 @@ class Coordinator:
             training=training,
             generation=membership.ring.generation if membership.ring else None,
             members=tuple(_status(member, entry) for member, entry in membership.members.items()),
+            starting=len(self._posts.starting(training) - {entry.hello.node for entry in membership.members.values()}),
             settled=history.settled,
             samples=history.samples,
             epoch=history.epoch,
