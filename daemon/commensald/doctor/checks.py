@@ -54,7 +54,7 @@ def _findings(site: Site) -> Iterator[Finding]:
         yield fault(
             "Slurm",
             f"Slurm does not answer: {site.silence}",
-            "scheduler.path and scheduler.slurm_conf must lead to it: `scontrol ping` as the daemon's account.",
+            "Set scheduler.path and scheduler.slurm_conf; try `scontrol ping`.",
         )
     else:
         yield good("scheduler", "The embedded cluster has no settings that could hurt anybody.")
