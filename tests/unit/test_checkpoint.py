@@ -147,8 +147,12 @@ def test_a_full_disk_keeps_the_previous_one_and_leaves_no_pieces(tmp_path: Path)
 
 def test_a_folder_that_cannot_be_written_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SaveError, match=r"folder='.*file/below' cannot be written: .*File exists"):
-        make(linear(), tmp_path / "file" / "below", steps=1)
+    for name in ("file", "missing"):
+        with pytest.raises(SaveError, match=f"folder='.*{name}': no such folder"):
+            make(linear(), tmp_path / name, steps=1)
+    assert not (tmp_path / "missing").exists()
+    with pytest.raises(SaveError, match="folder='/proc/self/fdinfo' cannot be written: "):
+        make(linear(), Path("/proc/self/fdinfo"), steps=1)
 
 
 def test_a_save_that_fails_does_not_touch_the_same_steps_checkpoint(tmp_path: Path) -> None:
@@ -200,7 +204,7 @@ def test_trees_come_back_as_they_were() -> None:
 
 def test_a_foreign_state_is_refused(tmp_path: Path) -> None:
     run(*adam_net(tmp_path, 1))
-    for options, named in (({}, "Sequential"), ({"seed": 4}, "seed 0")):
+    for options, named in (({}, f"^{tmp_path}/checkpoints: .*Sequential"), ({"seed": 4}, "seed 0")):
         model = linear()
         with pytest.raises(StateError, match=named):
             run(make(model, tmp_path, steps=1, **options), model)

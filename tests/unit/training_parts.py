@@ -45,6 +45,7 @@ def run(training: Training, model: nn.Module) -> list[Tensor]:
 
 def adam_net(folder: Path, steps: int) -> tuple[Training, nn.Module]:
     """With state of every kind: moments, statistics, a schedule that keeps a Counter."""
+    folder.mkdir(exist_ok=True)
     model = net()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [2, 4], gamma=0.5)

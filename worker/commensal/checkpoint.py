@@ -41,11 +41,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_folder(folder: Path) -> None:
-    """Raises SaveError when nothing could be saved in this folder."""
+    """Raises SaveError when nothing could be saved in this folder. A missing one is not made: its name may be misspelt."""
+    if not folder.is_dir():
+        raise SaveError(f"folder={str(folder)!r}: no such folder")
     try:
         try_folder(folder)
     except OSError as error:
-        raise SaveError(f"folder={str(folder)!r} cannot be written: {error}") from error
+        raise SaveError(f"folder={str(folder)!r} cannot be written: {error.strerror}") from error
 
 
 def snapshot(replica: Replica) -> Snapshot:

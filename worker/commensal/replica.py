@@ -67,22 +67,26 @@ class TrainingReplica:
         tree = unflatten(header, tensors)
         position = msgspec.convert(tree["position"], Position)
         if (position.seed, position.length) != (self.position.seed, self.position.length):
-            raise StateError(
+            raise self._foreign(
                 f"the state belongs to seed {position.seed} and {position.length} samples, "
                 f"this training has seed {self.position.seed} and {self.position.length}"
             )
         if tree["kinds"] != self._kinds():
-            raise StateError(f"the state was written by {tree['kinds']}, this training has {self._kinds()}")
+            raise self._foreign(f"the state was written by {tree['kinds']}, this training has {self._kinds()}")
         try:
             self._model.load_state_dict(tree["model"])
             self._update.optimizer.load_state_dict(_cloned(tree["optimizer"]))
         except (RuntimeError, ValueError) as error:
-            raise StateError(f"the state belongs to another model or optimizer: {error}") from error
+            raise self._foreign(f"the state belongs to another model or optimizer: {error}") from error
         if self._update.scheduler is not None:
             self._update.scheduler.load_state_dict(tree["scheduler"])
         if tree["scaler"] and self._update.scaler.is_enabled():
             self._update.scaler.load_state_dict(tree["scaler"])
         self.position = position
+
+    def _foreign(self, words: str) -> StateError:
+        """Members are of one model: a state of another can only have come from the folder."""
+        return StateError(words if self._folder is None else f"{self._folder / 'checkpoints'}: {words}")
 
     def resume(self, closed: int) -> None:
         """Become the state after ``closed`` steps from disk, or the fresh one for 0. Raises CheckpointError when there is none."""

@@ -32,8 +32,7 @@ def write_whole(path: Path, fill: Callable[[BinaryIO], Result]) -> Result:
 
 
 def try_folder(folder: Path) -> None:
-    """Make the folder if it is missing and write in it. Raises OSError when a later save would."""
-    make_folder(folder)
+    """Write in the folder. Raises OSError when a later save would."""
     with tempfile.TemporaryFile(dir=folder) as probe:
         probe.write(b"0")
 

@@ -47,10 +47,11 @@ class Training:
 
     ``batch_size`` is the global batch, or (smallest, largest) to let the ring choose; ``micro_batch`` the samples of a logical shard, which
     is what determines masks and batch statistics, so it is part of the experiment. Exactly one of ``epochs``, ``steps``, ``samples``.
-    ``folder`` (or the training's own, in a pilot) holds checkpoints; without one nothing is saved. ``.grad`` is ``None`` outside the
-    update, so ``zero_grad()`` is neither needed nor harmful.
+    ``folder`` (or the training's own, in a pilot) exists and will hold checkpoints; without one nothing is saved. ``.grad`` is ``None``
+    outside the update, so ``zero_grad()`` is neither needed nor harmful.
 
-    Raises ValueError, TypeError or CrossSampleStateError, naming what cannot be trained, and SaveError for a folder that cannot be written.
+    Raises ValueError, TypeError or CrossSampleStateError, naming what cannot be trained, and SaveError for a folder that is missing or
+    cannot be written.
     """
 
     def __init__(
