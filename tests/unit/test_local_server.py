@@ -262,6 +262,12 @@ def test_busy_socket_is_wrong_use_and_a_stale_one_is_replaced(tmp_path: Path) ->
     assert path.read_text() == "mine"
 
 
+def test_a_cluster_that_is_not_there_is_said_with_its_cure(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with pytest.raises(SchedulerError, match=f"start one with 'commensald local-cluster --socket {path}', or set scheduler.kind"):
+        asyncio.run(LocalScheduler(path).snapshot())
+
+
 def test_bad_trace_is_one_line_and_exit_code_two(tmp_path: Path) -> None:
     trace = tmp_path / "log.swf"
     trace.write_text("; MaxProcs: 8\n1 2 three\n")

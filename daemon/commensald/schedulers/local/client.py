@@ -86,6 +86,9 @@ class LocalScheduler:
                 answer = await self._exchange(protocol.line(request))
         except TimeoutError as error:
             raise SchedulerError(f"{self._path}: no answer within {self._timeout_seconds:g} s") from error
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            start = f"commensald local-cluster --socket {self._path}"
+            raise SchedulerError(f"{self._path}: no embedded cluster answers; start one with '{start}', or set scheduler.kind") from error
         except (OSError, ValueError) as error:
             raise SchedulerError(f"{self._path}: cannot be asked", str(error)) from error
         try:
