@@ -15,6 +15,9 @@ from commensald.forecast.pilots import aimed, longest, standing
 from commensald.forecast.windows import Forecast, Window
 from commensald.harvest import Harvest, harvest, harvestable
 
+CONTESTED_SECONDS = 60.0
+"""A pilot's node that is planned to be taken within so long counts as being taken."""
+
 __all__ = ["Decision", "Demand", "Pilot", "Policy", "Request", "decide"]
 
 
@@ -52,7 +55,16 @@ class _Seen:
         self.expected = {name: each.expected_seconds(now) for name, each in self.windows.items()}
         self._limits = {each.comment: each.time_limit for each in snapshot.jobs}
         self._targets = frozenset(each.node for each in pilots) | policy.left_alone
+        self.stand_by = 0 if policy.left_alone or self.contested(pilots) else policy.standing
         self._running = {each.node: each.uuid for each in pilots if each.running}
+
+    def contested(self, pilots: Sequence[Pilot]) -> bool:
+        """Whether a primary job is taking nodes from pilots: one that stands by then would be given a node that it has just got free.
+
+        Slurm's backfill holds no node for a job that waits for preempted ones to leave (seen with 22.05).
+        """
+        closes = (each.closes - self.now for each in self.windows.values() if each.held and each.closes is not None)
+        return any(each.preempted for each in pilots) or any(seconds < CONTESTED_SECONDS for seconds in closes)
 
     def harvest(self, node: str | None) -> Harvest | None:
         """How far ``node`` may be used; ``None`` when the scheduler does not show it."""
@@ -141,9 +153,8 @@ class _Owner:
         return max(sum(self._counts(coming + more)) - coming, 0)
 
     def _stand_by(self, coming: int, room: int) -> int:
-        """How many standing pilots are wanted, ``room`` at most. None while a node is left alone: one would start there."""
-        policy = self._seen.policy
-        return 0 if policy.left_alone else self._useful(coming, min(policy.standing, room))
+        """How many standing pilots are wanted, ``room`` at most."""
+        return self._useful(coming, min(self._seen.stand_by, room))
 
     def _counts(self, nodes: int) -> tuple[int, ...]:
         return counts(self._active, self._held, nodes, self._seen.policy.look_ahead_seconds)

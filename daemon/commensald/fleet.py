@@ -104,8 +104,9 @@ class Fleet:
 
     async def cancel(self, uuids: Sequence[str]) -> None:
         """End these pilots; one whose job is not known yet is cancelled once it is."""
-        known = [each for each in uuids if each in self.jobs and each not in self._cancelled]
-        if known and await self._cancel_jobs([self.jobs[each].id for each in known]):
+        jobs = {each: self._job_id(each) for each in uuids if each not in self._cancelled}
+        known = {each: job for each, job in jobs.items() if job is not None}
+        if known and await self._cancel_jobs(list(known.values())):
             self._cancelled.update(known)
 
     async def _submit(self, request: Request, grace_seconds: float) -> bool:
@@ -117,7 +118,9 @@ class Fleet:
         self._records[name] = record
         self._emit("pilot.submitted", pilot=name, node=request.node, reason=request.reason, time_limit=request.time_limit)
         try:
-            self._ledger.queue_pilot(name, await self._scheduler.submit(self._spec(name, request, grace_seconds)))
+            job = await self._scheduler.submit(self._spec(name, request, grace_seconds))
+            self._ledger.queue_pilot(name, job)
+            self._records[name] = msgspec.structs.replace(record, job=job)
             return True
         except SchedulerError as error:
             log.warning("pilot %s on %s: %s", name, request.node, error)
@@ -136,6 +139,12 @@ class Fleet:
             qos=config.qos,
             account=config.account,
         )
+
+    def _job_id(self, name: str) -> str | None:
+        """As the queue shows it, or as the scheduler told at submission."""
+        if name in self.jobs:
+            return self.jobs[name].id
+        return self._records[name].job if name in self._records else None
 
     async def _cancel_jobs(self, ids: Sequence[str]) -> bool:
         try:

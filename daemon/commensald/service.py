@@ -34,6 +34,8 @@ from commensald.schedulers import Scheduler
 from commensald.strict import InputError
 
 log = logging.getLogger(__name__)
+CLAIM_SECONDS = 10.0
+"""After somebody has left, no pilot stands by for so long: the scheduler would give it a node that a primary job waits for."""
 
 
 class Service:
@@ -172,11 +174,12 @@ class Service:
         await self._fleet.submit(decision.submit, grace_seconds)
 
     def _policy_now(self) -> Policy:
-        """The configured policy, with what the limits leave at this moment."""
+        """The configured policy, with what the limits leave at this moment, and nobody standing by while nodes may be claimed."""
         history, now = self._fleet.history(), time.time()
+        most = self._policy.standing if self._rings.departed_seconds() > CLAIM_SECONDS else 0
         return msgspec.structs.replace(
             self._policy,
-            standing=standing_size(self._observer.claims, self._observer.now(), self._policy.standing),
+            standing=standing_size(self._observer.claims, self._observer.now(), most),
             submissions=limits.submissions(self._config.limits, history, now),
             left_alone=limits.left_alone(history, now),
         )

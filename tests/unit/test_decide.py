@@ -164,6 +164,14 @@ def test_standing_pilots_are_withdrawn_when_they_are_not_wanted() -> None:
     assert run(cluster, forecast, [demand()], pilots, standing=2, left_alone=frozenset({"n7"})).cancel == ("a", "b")
 
 
+def test_nobody_stands_by_while_a_primary_job_takes_nodes_from_pilots() -> None:
+    cluster, pilots = look(busy("n1"), busy("n2")), [pilot("n1"), waiting("a")]
+    leaving = Pilot(uuid="p-n2", owner="me", node="n2", running=True, preempted=True)
+    assert run(cluster, holes("n1", held="n1"), [demand()], [*pilots, leaving], standing=2).cancel == ("a",)
+    assert run(cluster, holes("n1", held="n1", n1=59.0), [demand()], pilots, standing=2).cancel == ("a",)
+    assert run(cluster, holes("n1", held="n1", n1=61.0), [demand()], pilots, standing=1).cancel == ()
+
+
 def test_an_aimed_pilot_goes_when_a_standing_one_has_its_node() -> None:
     came_first = Pilot(uuid="s", owner="me", node="n1", running=True)
     decision = run(look(busy("n1")), holes("n1", held="n1"), [demand()], [pilot("n1", running=False), came_first])

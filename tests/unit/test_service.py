@@ -53,6 +53,9 @@ class Nobody:
     def deadline(self, pilot: str, seconds: float) -> None: ...
     def gone(self, pilot: str) -> None: ...
 
+    def departed_seconds(self) -> float:
+        return 1e9
+
     def greeted(self, pilot: str) -> bool:
         return self.greets
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -96,6 +97,7 @@ class Coordinator:
         self._tasks: list[asyncio.Task[None]] = []
         self._address = ""
         self.on_failure: Callable[[str, str], None] = lambda training, tail: None
+        self._departed = -math.inf
         self.on_change: Callable[[], None] = lambda: None
         """A pilot or member has come or gone: the time to decide anew."""
 
@@ -177,6 +179,10 @@ class Coordinator:
         members = (entry for course in self._courses.values() for entry in course.membership.members.values())
         return self._posts.knows(pilot) or any(entry.hello.pilot == pilot for entry in members)
 
+    def departed_seconds(self) -> float:
+        """Since somebody was last seen to leave, by a signal or a dropped connection: a primary job may be taking nodes."""
+        return time.monotonic() - self._departed
+
     def gone(self, pilot: str) -> None:
         """The scheduler says that this pilot has ended."""
         self._posts.gone(pilot)
@@ -244,6 +250,7 @@ class Coordinator:
         while True:
             peer = await self._board.lost()
             training, name = self._owners.pop(peer, ("", ""))
+            self._departed = time.monotonic()
             if self._routes.get(name) == peer:
                 del self._routes[name]
                 if training in self._courses:
@@ -328,6 +335,7 @@ class Coordinator:
             case _:
                 self._carry_out(course, course.membership.receive(message, now))
         if isinstance(message, Leaving):
+            self._departed = now
             self.on_change()
 
     def _same_model(self, course: Course, message: Warm) -> bool:
