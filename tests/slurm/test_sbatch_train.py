@@ -85,6 +85,16 @@ def test_the_jobs_of_an_array_are_one_ring_and_one_may_be_lost(plain: Plain) -> 
     assert re.search(r"the connection dropped(.|\n)*members=n\d,n\d closed=", plain.log())
 
 
+def test_the_first_job_of_an_array_comes_back_to_the_ring_that_stepped_on(plain: Plain) -> None:
+    plain.submit("--array=0-2", "--nodes=1", "--partition=scavenger")
+    plain.until_members(3)
+    first = next(line.split()[1] for line in plain.where.slurm("squeue", "-h", "-o", "%i %A").splitlines() if "_0 " in line)
+    plain.where.slurm("scontrol", "requeue", first)
+    until(lambda: re.search(r"generation=2\.\d+ members=n\d,n\d,n\d", plain.log()) is not None, "all three in one ring again", 90.0)
+    after = re.findall(r"generation=2\.\d+ members=(\S+) closed=(\S+)", plain.log())
+    assert [closed for _, closed in after] == ["None"] * len(after)  # nobody began again from disk
+
+
 def test_a_bad_training_file_is_not_submitted(where: Installation) -> None:
     plain = Plain(where, 1)
     plain.file = Path("/no/such/train.toml")

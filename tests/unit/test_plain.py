@@ -45,11 +45,19 @@ def test_a_requeued_job_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "expected"),
-    [([], []), (["n1"], []), (["n2", "n1"], ["n1", "n2"]), (["n4", "n3", "n2", "n1"], ["n1", "n2", "n3"]), (["n1", "n1"], [])],
+    ("held", "free", "expected"),
+    [
+        ([], [], []),
+        ([], ["n1"], []),
+        ([], ["n1", "n1"], []),
+        ([], ["n2", "n1"], ["n1", "n2"]),
+        ([], ["n4", "n3", "n2", "n1"], ["n1", "n2", "n3"]),
+        (["n4"], ["n4", "n3", "n2", "n1"], ["n1", "n2", "n4"]),
+        (["n1", "n2"], [], ["n1", "n2"]),
+    ],
 )
-def test_all_train_between_the_fewest_and_the_most(nodes: list[str], expected: list[str]) -> None:
-    assert chosen({f"p{index}": node for index, node in enumerate(nodes)}, SPEC) == frozenset(expected)
+def test_all_train_between_the_fewest_and_the_most(held: list[str], free: list[str], expected: list[str]) -> None:
+    assert chosen(held, free, SPEC) == frozenset(expected)
 
 
 def test_the_next_job_knows_the_last_ones_ring(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import logging
 import socket
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection
 from enum import IntEnum
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from commensald.trainings import TrainingSpec
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
 FAREWELL_SECONDS = 5.0
+RETURN_SECONDS = 5.0
+"""Members of an earlier coordinator's ring that steps on come back within this: nobody is sent away before."""
 TOLD = frozenset({"generation", "halt", "checkpoint", "checkpoint.failed", "steps.lost", "member.lost", "measured", "training.finished"})
 
 
@@ -34,9 +36,9 @@ class Outcome(IntEnum):
     """EX_TEMPFAIL (sysexits.h): there is more to train; the job script queues itself again."""
 
 
-def chosen(pilots: Mapping[str, str], spec: TrainingSpec) -> frozenset[str]:
-    """The nodes that train: all that are there up to the most, none below the fewest. Pure."""
-    nodes = sorted(set(pilots.values()))
+def chosen(held: Collection[str], free: Collection[str], spec: TrainingSpec) -> frozenset[str]:
+    """The nodes that train: those that members hold and all others that are there, up to the most; none below the fewest. Pure."""
+    nodes = [*sorted(held), *sorted(set(free) - set(held))]
     return frozenset(nodes[: spec.max_nodes]) if len(nodes) >= spec.min_nodes else frozenset()
 
 
@@ -47,7 +49,10 @@ class Coordination:
         folder = Path(spec.folder)
         refuse_a_second(folder)
         self._spec, self._folder, self._array, self._failure = spec, folder, array, ""
-        self._rings = Coordinator(folder=secrets, ledger=Book(folder), emit=tell, limits=config.ring, bind=address, pilot_folder=folder)
+        book = Book(folder)
+        known = book.generation(spec.name) is not None
+        self._settled_at = time.monotonic() + (RETURN_SECONDS if known else 0.0)
+        self._rings = Coordinator(folder=secrets, ledger=book, emit=tell, limits=config.ring, bind=address, pilot_folder=folder)
         self._rings.on_failure = self._failed
 
     async def run(self, leave: asyncio.Event) -> Outcome:
@@ -73,7 +78,9 @@ class Coordination:
                 return Outcome.DONE
             if leave.is_set() and (self._array or not status.members):
                 return Outcome.ASKED_TO_LEAVE
-            self._rings.assign({self._spec.name: chosen(self._rings.pilots(), self._spec)})
+            if time.monotonic() >= self._settled_at:
+                held, there = self._rings.nodes(self._spec.name), self._rings.pilots().values()
+                self._rings.assign({self._spec.name: chosen(held, there, self._spec)})
             await asyncio.sleep(LOOK_SECONDS)
 
     def _failed(self, training: str, tail: str) -> None:
