@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
-
 from commensal.messages import (
     Deadline,
     Dismiss,
@@ -32,13 +30,13 @@ from commensal.messages import (
     Warm,
     Welcome,
 )
-from commensald.coordinator import GenerationRecord, Limits, MemberStatus, TrainingStatus
+from commensald.coordinator import GenerationRecord, Limits, TrainingStatus
+from commensald.coordinator.course import Course
 from commensald.coordinator.effects import Effect, Persist, Send, Tell
 from commensald.coordinator.history import Counts, History
 from commensald.coordinator.membership import Membership
 from commensald.coordinator.pilots import Posts
 from commensald.coordinator.rendezvous import announce, last_port
-from commensald.coordinator.roster import Entry
 from commensald.coordinator.switchboard import Arrival, Switchboard
 from commensald.events import Emit
 from commensald.keys import key_pair
@@ -58,22 +56,6 @@ class Keeper(Counts, Protocol):
     def incarnation(self) -> int: ...
     def record_generation(self, record: GenerationRecord) -> None: ...
     def generation(self, training: str) -> GenerationRecord | None: ...
-
-
-class Course(msgspec.Struct):
-    """Everything of one training."""
-
-    spec: TrainingSpec
-    public_key: str
-    membership: Membership
-    history: History
-    signature: str = ""
-    failure: str | None = None
-    told_finished: bool = False
-    announce_at: float | None = None
-    """When to try again to say in its folder where the coordinator is."""
-    joined: set[str] = msgspec.field(default_factory=set)
-    """Members whose processes said hello and have not yet ended."""
 
 
 class Coordinator:
@@ -217,24 +199,7 @@ class Coordinator:
 
     def status(self, training: str) -> TrainingStatus:
         """What is known of a training."""
-        course = self._courses[training]
-        history, membership = course.history, course.membership
-        return TrainingStatus(
-            training=training,
-            generation=membership.ring.generation if membership.ring else None,
-            members=tuple(_status(member, entry) for member, entry in membership.members.items()),
-            starting=len(self._posts.starting(training) - {entry.hello.node for entry in membership.members.values()}),
-            settled=history.settled,
-            samples=history.samples,
-            epoch=history.epoch,
-            loss=history.loss,
-            measured=history.measured,
-            checkpoint=history.checkpoint,
-            checkpoint_error=history.checkpoint_error,
-            steps_lost=history.steps_lost,
-            failure=course.failure,
-            finished=membership.finished,
-        )
+        return self._courses[training].status(self._posts.starting(training))
 
     # ---- what comes in
 
@@ -340,9 +305,7 @@ class Coordinator:
 
     def _same_model(self, course: Course, message: Warm) -> bool:
         """All members must train the same model; one that does not is sent away, and says why."""
-        others = any(entry.warm for member, entry in course.membership.members.items() if member != message.member)
-        course.signature = course.signature if others else message.signature
-        if course.signature == message.signature:
+        if course.same_model(message.member, message.signature):
             return True
         text = f"{message.member} has built another model or dataset than the other members"
         self._failed(course, text)
@@ -388,8 +351,3 @@ class Coordinator:
         peer = self._routes.get(name)
         if peer is not None:
             self._board.send(peer, message)
-
-
-def _status(member: str, entry: Entry) -> MemberStatus:
-    hello = entry.hello
-    return MemberStatus(member=member, pilot=hello.pilot, node=hello.node, state=entry.state, closed=entry.closed, speed=entry.speed)

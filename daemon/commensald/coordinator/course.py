@@ -1,0 +1,60 @@
+"""One training as the coordinator runs it: its specification, its membership, its history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from commensald.coordinator import MemberStatus, TrainingStatus
+from commensald.coordinator.history import History
+from commensald.coordinator.membership import Membership
+from commensald.coordinator.roster import Entry
+from commensald.trainings import TrainingSpec
+
+
+class Course(msgspec.Struct):
+    """Everything of one training."""
+
+    spec: TrainingSpec
+    public_key: str
+    membership: Membership
+    history: History
+    signature: str = ""
+    failure: str | None = None
+    told_finished: bool = False
+    announce_at: float | None = None
+    """When to try again to say in its folder where the coordinator is."""
+    joined: set[str] = msgspec.field(default_factory=set)
+    """Members whose processes said hello and have not yet ended."""
+
+    def same_model(self, member: str, signature: str) -> bool:
+        """Whether a member has built what the others train; the first that is warm says what that is."""
+        others = any(entry.warm for name, entry in self.membership.members.items() if name != member)
+        self.signature = self.signature if others else signature
+        return self.signature == signature
+
+    def status(self, starting: Collection[str]) -> TrainingStatus:
+        """What is known of it; ``starting`` are the nodes whose pilots have been told to run it."""
+        history, membership = self.history, self.membership
+        return TrainingStatus(
+            training=self.spec.name,
+            generation=membership.ring.generation if membership.ring else None,
+            members=tuple(_status(member, entry) for member, entry in membership.members.items()),
+            starting=len(set(starting) - {entry.hello.node for entry in membership.members.values()}),
+            settled=history.settled,
+            samples=history.samples,
+            epoch=history.epoch,
+            loss=history.loss,
+            measured=history.measured,
+            checkpoint=history.checkpoint,
+            checkpoint_error=history.checkpoint_error,
+            steps_lost=history.steps_lost,
+            failure=self.failure,
+            finished=membership.finished,
+        )
+
+
+def _status(member: str, entry: Entry) -> MemberStatus:
+    hello = entry.hello
+    return MemberStatus(member=member, pilot=hello.pilot, node=hello.node, state=entry.state, closed=entry.closed, speed=entry.speed)
