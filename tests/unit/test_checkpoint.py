@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
@@ -185,7 +186,15 @@ def test_training_goes_on_when_a_save_fails_and_says_so(tmp_path: Path, capsys: 
         run(training, model)
     assert training.closed == 6
     assert steps(tmp_path) == before
-    assert "the previous checkpoint is kept" in capsys.readouterr().err
+    assert re.search(r"; that of step \d is kept", capsys.readouterr().err)
+
+
+def test_a_first_save_that_fails_does_not_speak_of_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = linear()
+    training = make(model, tmp_path, steps=1)
+    with largest_file(64), pytest.raises(SaveError, match="step 1"):
+        run(training, model)
+    assert "there is no checkpoint yet" in capsys.readouterr().err
 
 
 def test_what_json_cannot_say_is_refused_by_its_path() -> None:

@@ -121,4 +121,5 @@ class Alone:
     def _saved(self, outcome: Outcome) -> None:
         if outcome.error is not None:
             self._failed = outcome
-            print(f"commensal: {outcome.error}; the previous checkpoint is kept", file=sys.stderr, flush=True)
+            kept = "there is no checkpoint yet" if self._on_disk is None else f"that of step {self._on_disk} is kept"
+            print(f"commensal: {outcome.error}; {kept}", file=sys.stderr, flush=True)
