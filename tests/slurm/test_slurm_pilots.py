@@ -30,7 +30,11 @@ def running(where: Installation) -> dict[str, str]:
 
 
 def filled(where: Installation) -> None:
-    until(lambda: set(running(where)) == set(where.nodes), "a pilot on every node")
+    try:
+        until(lambda: set(running(where)) == set(where.nodes), "a pilot on every node", 60.0)
+    except AssertionError as error:
+        error.add_note("\n".join([where.slurm("squeue"), where.ask("status"), where.ask("trainings"), where.ask("windows")]))
+        raise
 
 
 def at_work(where: Installation) -> None:

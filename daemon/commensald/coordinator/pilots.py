@@ -54,6 +54,10 @@ class Posts:
         """Whether it has said hello."""
         return pilot in self._posts
 
+    def node(self, pilot: str) -> str | None:
+        """Where it said that it is."""
+        return self._posts[pilot].node if pilot in self._posts else None
+
     def gone(self, pilot: str) -> None:
         """The pilot has ended."""
         self._posts.pop(pilot, None)

@@ -256,6 +256,8 @@ class Coordinator:
     def _from_pilot(self, peer: bytes, message: PilotHello | PilotDone, now: float) -> None:
         self._connect(message.pilot, peer, "")
         if isinstance(message, PilotDone):
+            node = self._posts.node(message.pilot)  # whether it gets another process is decided anew: its pilot may be about to end
+            self._wanted = {name: nodes - {node} for name, nodes in self._wanted.items()}
             ours = self._posts.done(message)
             course = self._courses.get(message.training)
             if course is not None:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 from types import FrameType
@@ -11,9 +10,10 @@ FOLDER, ME = Path(os.environ["COMMENSAL_FOLDER"]), os.environ["COMMENSAL_PILOT"]
 
 
 def heard(number: int, frame: FrameType | None) -> None:
-    """Keep the first one, and go."""
+    """Keep the first one, and end by it: a script that ends by itself without having trained counts as failed."""
     (FOLDER / f"heard-{ME}").write_text(signal.Signals(number).name)
-    sys.exit(0)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 for each in (signal.SIGTERM, signal.SIGUSR1):
