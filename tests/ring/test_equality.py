@@ -14,6 +14,8 @@ import torch
 from safetensors.torch import load_file
 from stage import Stage
 
+from commensald.coordinator import Limits
+
 SCRIPT = Path(__file__).parent / "scripts" / "training.py"
 STEPS = 200
 
@@ -40,20 +42,20 @@ class Gate:
         beside.write_text(str(step))
         beside.replace(self._path)
 
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Open further until ``condition()``."""
+    def until(self, condition: Callable[[], bool], pause_seconds: float) -> None:
+        """Open further, a step each ``pause_seconds``, until ``condition()``."""
         end = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < end
             self.open(self._step + 1)
-            time.sleep(0.03)
+            time.sleep(pause_seconds)
 
 
 def reach(stage: Stage, gate: Gate, size: int) -> None:
-    """Wait until a ring of ``size`` is agreed on, then go on until it has settled a step."""
-    stage.wait(lambda: bool(stage.of("generation")) and len(stage.of("generation")[-1]["members"]) == size)
+    """Go on slowly until a ring of ``size`` is agreed on, which may take several rings, then until it has settled a step."""
+    gate.until(lambda: bool(stage.of("generation")) and len(stage.of("generation")[-1]["members"]) == size, 0.5)
     generation = stage.of("generation")[-1]["generation"]
-    gate.until(lambda: any(step["generation"] == generation for step in stage.of("step")))
+    gate.until(lambda: any(step["generation"] == generation for step in stage.of("step")), 0.03)
 
 
 @pytest.mark.parametrize(("model", "transport"), [("mlp", "mpi"), ("convnet", "mpi"), ("mlp", "gloo")])
@@ -69,7 +71,7 @@ def test_membership_changes_nothing(model: str, transport: str, tmp_path: Path) 
         "GATE": str(tmp_path / "gate"),
         "COMMENSAL_TRANSPORT": transport,
     }
-    with Stage(tmp_path, SCRIPT, environment=environment) as stage:
+    with Stage(tmp_path, SCRIPT, Limits(form_timeout=20.0), environment) as stage:
         first = stage.join()[0]
         reach(stage, gate, 1)
         for size in (2, 3):

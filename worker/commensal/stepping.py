@@ -77,7 +77,9 @@ class Stepper:
         self._words.wait()
         sums = control.tolist()
         words.check(sums, self._step.indices, self._replica.closed + 1)
+        # The researcher's functions may take long: the ring may be halted meanwhile, and then this step is not closed.
         self._settling.release(self._replica.closed, self._step.place.rank == 0)
+        self._ring.claim()
         self._apply(sums)
 
     def drop(self) -> None:

@@ -77,7 +77,10 @@ class Ring(Protocol):
         """This member's control words for the step: holds the next generation, sees a stop, sees a save."""
 
     def wait(self) -> None:
-        """Wait until everything started has arrived. Raises Lost."""
+        """Wait until everything started has arrived: all steps before this one are settled. Raises Lost."""
+
+    def claim(self) -> None:
+        """Close the step: from here until :meth:`closed` nothing interrupts. Raises Lost when the ring was halted since :meth:`wait`."""
 
     def closed(self, replica: Replica, hold: float, stop: float, save: float) -> bool:
         """The step is closed and applied; the summed control words decide what follows. True: snapshot the replica now for a save."""

@@ -62,6 +62,9 @@ class Alone:
     def wait(self) -> None:
         """Nothing to wait for."""
 
+    def claim(self) -> None:
+        """Nobody interrupts."""
+
     def worked(self, samples: int, seconds: float) -> None:
         """Nobody to share with."""
 

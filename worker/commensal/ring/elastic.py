@@ -108,6 +108,10 @@ class Elastic:
         assert self._generation is not None
         with self._link.lock:
             self._await(self._generation)
+
+    def claim(self) -> None:
+        assert self._generation is not None
+        with self._link.lock:
             if not self._machine.apply(self._generation):
                 raise Lost("the ring was halted")
 
