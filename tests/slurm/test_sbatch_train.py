@@ -80,9 +80,11 @@ def test_the_jobs_of_an_array_are_one_ring_and_one_may_be_lost(plain: Plain) -> 
     job = plain.submit("--array=0-2", "--nodes=1", "--partition=scavenger")
     plain.until_members(3)
     plain.where.slurm("scancel", "-s", "KILL", f"{job}_1")
-    until(lambda: "the connection dropped" in plain.log(), "the loss to be noticed")
-    until(lambda: re.search(r"the connection dropped(.|\n)* measured ", plain.log()) is not None, "the ring to go on", 60.0)
-    assert re.search(r"the connection dropped(.|\n)*members=n\d,n\d closed=", plain.log())
+    # Whichever comes first: the member's own connection drops, or its launcher tells that it has ended.
+    lost = "(the connection dropped|its pilot has ended)"
+    until(lambda: re.search(lost, plain.log()) is not None, "the loss to be noticed")
+    until(lambda: re.search(lost + r"(.|\n)* measured ", plain.log()) is not None, "the ring to go on", 60.0)
+    assert re.search(lost + r"(.|\n)*members=n\d,n\d closed=", plain.log())
 
 
 def test_the_first_job_of_an_array_comes_back_to_the_ring_that_stepped_on(plain: Plain) -> None:
