@@ -45,8 +45,9 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 class Training:
     """Iterating yields micro-batches; :meth:`step` takes the loss of each. A step's update runs inside the last of them.
 
-    ``batch_size`` is the global batch, or (smallest, largest): so far the daemon always asks for the smallest; ``micro_batch`` the samples of a logical shard, which
-    is what determines masks and batch statistics, so it is part of the experiment. Exactly one of ``epochs``, ``steps``, ``samples``.
+    ``batch_size`` is the global batch, or (smallest, largest): so far the daemon always asks for the smallest; ``micro_batch`` the
+    samples of a logical shard, which is what determines masks and batch statistics, so it is part of the experiment. Exactly one of
+    ``epochs``, ``steps``, ``samples``.
     ``folder`` (or the training's own, in a pilot) exists and will hold checkpoints; without one nothing is saved. ``.grad`` is ``None``
     outside the update, so ``zero_grad()`` is neither needed nor harmful.
 
