@@ -18,10 +18,18 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     curve: tuple[tuple[int, float], ...] = ((1, 1.0),)
     """(nodes, samples per second), ascending; linear between, flat beyond the last point."""
     stall_seconds: float = 0.0
+    shrink_stall_seconds: float | None = None
+    """Stall of a planned shrink where it differs (FreeTrain's R_dw, research/papers.md 1.2); ``None``: as ``stall_seconds``."""
     warmup_seconds: float = 0.0
     nodes: frozenset[str] = frozenset()
     active: bool = True
     """False while paused, backing off or finished: it gets nothing."""
+
+    @property
+    def stalls(self) -> tuple[float, float]:
+        """Seconds without a step when it shrinks, when it grows."""
+        shrink = self.stall_seconds if self.shrink_stall_seconds is None else self.shrink_stall_seconds
+        return shrink, self.stall_seconds
 
 
 class Pilot(msgspec.Struct, frozen=True, kw_only=True):

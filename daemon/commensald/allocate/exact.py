@@ -43,7 +43,9 @@ def value(demand: Demand, held: int, most: int, look_ahead_seconds: float) -> Fl
     now = rate[held] if held >= demand.min_nodes else 0.0
     rate = rate[: most + 1]
     share_new = np.maximum(sizes - held, 0) / np.maximum(sizes, 1)
-    samples = look_ahead_seconds * rate - demand.stall_seconds * now * (sizes != held) - demand.warmup_seconds * rate * share_new
+    shrink, grow = demand.stalls
+    stall = np.where(sizes < held, shrink, grow) * (sizes != held)
+    samples = look_ahead_seconds * rate - stall * now - demand.warmup_seconds * rate * share_new
     allowed = (sizes == 0) | ((sizes >= demand.min_nodes) & (sizes <= demand.max_nodes))
     return np.where(allowed, demand.weight * samples, -np.inf)
 
