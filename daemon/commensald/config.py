@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from commensald.coordinator import Limits
+from commensald.decision import AllocatorName
 from commensald.plausible import faults
 from commensald.strict import InputError, convert, read_toml, refuse_unknown, unknown
 
@@ -91,8 +92,9 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AllocateSection(msgspec.Struct, frozen=True, kw_only=True):
-    """``[allocate]``: how far ahead a change of size must pay for itself."""
+    """``[allocate]``: who shares the nodes among trainings, and how far ahead a change of size must pay for itself."""
 
+    allocator: AllocatorName = "exact"
     look_ahead_seconds: Positive = 120.0
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commensald.allocate.exact import counts
+from commensald.allocate.choice import allocator
 from commensald.allocate.placing import own, place
 from commensald.cluster import PILOT_TAG, Snapshot
 from commensald.decision import Decision, Demand, Pilot, Policy, Request
@@ -157,4 +157,5 @@ class _Owner:
         return self._useful(coming, min(self._seen.stand_by, room))
 
     def _counts(self, nodes: int) -> tuple[int, ...]:
-        return counts(self._active, self._held, nodes, self._seen.policy.look_ahead_seconds)
+        policy = self._seen.policy
+        return allocator(policy)(self._active, self._held, nodes, policy.look_ahead_seconds)

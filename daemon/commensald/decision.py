@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
+
+AllocatorName = Literal["exact", "milp", "equal", "equal-fair", "batch"]
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +50,8 @@ class Pilot(msgspec.Struct, frozen=True, kw_only=True):
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How decisions are made; seconds unless named otherwise, ``None`` is without limit."""
 
+    allocator: AllocatorName = "exact"
+    """Who shares the nodes among trainings (allocate/choice.py)."""
     look_ahead_seconds: float = 120.0
     """Over this time a rescale must pay for itself (research/policy.md, section D)."""
     start_lag_seconds: float = 2.0

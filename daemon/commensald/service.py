@@ -232,6 +232,7 @@ class Service:
 def policy(config: Config) -> Policy:
     """How to decide, as configured."""
     return Policy(
+        allocator=config.allocate.allocator,
         look_ahead_seconds=config.allocate.look_ahead_seconds,
         start_lag_seconds=config.pilots.start_lag_seconds,
         minimum_window_seconds=config.pilots.minimum_window_seconds,
