@@ -14,6 +14,7 @@ from slurm_captures import MARK, capture, marked
 from slurm_commands import VERSION, folder_of_commands
 
 from commensald.cluster import Job, JobState, Node, NodeState, Reservation
+from commensald.schedulers.runner import Runner
 from commensald.schedulers.slurm import commands
 from commensald.schedulers.slurm.bindings import HELPER, Bindings, BindingsError, release
 from commensald.schedulers.slurm.jobs import jobs
@@ -21,7 +22,6 @@ from commensald.schedulers.slurm.nodes import nodes
 from commensald.schedulers.slurm.partitions import partitions
 from commensald.schedulers.slurm.queries import Queries
 from commensald.schedulers.slurm.reservations import reservations
-from commensald.schedulers.slurm.runner import Runner
 
 PYSLURM = '''
 """As pyslurm 24.11 shows itself (PySlurm/pyslurm, pyslurm/core/*.pyx): collections with load(), attributes, None for what is not set."""

@@ -24,7 +24,7 @@ OWNERS = """
 import asyncio, sys
 from commensald.schedulers.slurm import text
 from commensald.schedulers.slurm.jobs import jobs
-from commensald.schedulers.slurm.runner import Runner
+from commensald.schedulers.runner import Runner
 shown = asyncio.run(Runner(10).run(["cat", sys.argv[1]], {"PATH": "/usr/bin:/bin"}))
 print([job.owner for job in jobs(text.jobs(shown, sys.argv[2]))])
 """

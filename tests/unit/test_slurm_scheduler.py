@@ -11,9 +11,9 @@ from slurm_captures import MARK, capture, marked
 from slurm_commands import VERSION, command, folder_of_commands
 
 from commensald.schedulers import PilotSpec, SchedulerError
+from commensald.schedulers.runner import CommandTimeoutError, Runner
 from commensald.schedulers.slurm import commands
 from commensald.schedulers.slurm.records import UnreadableError
-from commensald.schedulers.slurm.runner import CommandTimeoutError, Runner
 from commensald.schedulers.slurm.scheduler import SlurmScheduler
 
 FILES = [f"scontrol_{name}.txt" for name in ("config", "job_o", "node_o", "part_o", "res_o")]

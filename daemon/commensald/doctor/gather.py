@@ -12,10 +12,10 @@ from commensald.doctor import host, replies
 from commensald.doctor.facts import Association, Backfill, Qos, Site, Slurm, Trial
 from commensald.doctor.probe import probe
 from commensald.schedulers import PilotSpec, SchedulerError
+from commensald.schedulers.runner import Runner
 from commensald.schedulers.slurm import commands, settings, text
 from commensald.schedulers.slurm.partitions import partitions
 from commensald.schedulers.slurm.records import Record
-from commensald.schedulers.slurm.runner import Runner
 from commensald.service import policy
 
 MOST_TRIED = 16

@@ -18,7 +18,7 @@ from commensald.config import Config
 from commensald.doctor.facts import Host, Ring
 from commensald.ledger import file_system, on_network
 from commensald.schedulers import SchedulerError
-from commensald.schedulers.slurm.runner import Runner
+from commensald.schedulers.runner import Runner
 from commensald.strict import InputError
 
 RING_SECONDS, CONNECT_SECONDS = 60.0, 2.0

@@ -15,9 +15,9 @@ import msgspec
 from commensald.config import Config
 from commensald.doctor.facts import Ring, Trial
 from commensald.schedulers import PilotSpec, SchedulerError
+from commensald.schedulers.runner import Runner
 from commensald.schedulers.slurm import commands, script
 from commensald.schedulers.slurm.names import submitted_id
-from commensald.schedulers.slurm.runner import Runner
 
 LIMIT_SECONDS, PATIENCE_SECONDS, LOOK_SECONDS = 120.0, 90.0, 0.1
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"

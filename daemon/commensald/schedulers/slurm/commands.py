@@ -33,9 +33,14 @@ SDIAG = ("sdiag",)
 
 def environment(path: str | None, slurm_conf: str | None, time_format: str | None = None) -> dict[str, str]:
     """What a command of Slurm's gets: plain language, the configuration's place, and the format of times where it prints any."""
-    given = {"PATH": PATH if path is None else f"{path}:{PATH}", "LC_ALL": "C.UTF-8"}
+    given = {"PATH": search_path(path), "LC_ALL": "C.UTF-8"}
     conf = slurm_conf or os.environ.get("SLURM_CONF")
     return given | ({"SLURM_CONF": conf} if conf else {}) | ({"SLURM_TIME_FORMAT": time_format, "TZ": "UTC0"} if time_format else {})
+
+
+def search_path(path: str | None) -> str:
+    """Where Slurm's commands are looked for, by us and by what runs in a pilot."""
+    return PATH if path is None else f"{path}:{PATH}"
 
 
 def time_format(mark: str) -> str:

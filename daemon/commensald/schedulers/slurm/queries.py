@@ -7,10 +7,10 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 
+from commensald.schedulers.runner import Runner
 from commensald.schedulers.slurm import commands, qos, sdiag, settings, text
 from commensald.schedulers.slurm.bindings import Bindings, BindingsError
 from commensald.schedulers.slurm.records import Record
-from commensald.schedulers.slurm.runner import Runner
 
 log = logging.getLogger(__name__)
 _FIRST = {"nodes": "NodeName", "reservations": "ReservationName", "partitions": "PartitionName"}

@@ -14,6 +14,7 @@ import msgspec
 
 from commensald.cluster import Facts, Job, JobState, Snapshot
 from commensald.schedulers import PilotSpec, SchedulerError
+from commensald.schedulers.runner import CommandTimeoutError, Runner
 from commensald.schedulers.slurm import commands, script, sdiag, settings
 from commensald.schedulers.slurm.bindings import Bindings
 from commensald.schedulers.slurm.jobs import jobs
@@ -21,7 +22,6 @@ from commensald.schedulers.slurm.names import submitted_id
 from commensald.schedulers.slurm.nodes import nodes
 from commensald.schedulers.slurm.queries import Queries
 from commensald.schedulers.slurm.reservations import reservations
-from commensald.schedulers.slurm.runner import CommandTimeoutError, Runner
 from commensald.schedulers.slurm.site import Site, read
 
 log = logging.getLogger(__name__)
@@ -143,4 +143,5 @@ class SlurmScheduler:
         return commands.environment(self._path, self._conf, time_format)
 
     def _job_environment(self) -> dict[str, str]:
-        return {"HOME": self._home, "USER": self._owner, "LOGNAME": self._owner, "PATH": commands.PATH, "LANG": "C.UTF-8"}
+        path = commands.search_path(self._path)
+        return {"HOME": self._home, "USER": self._owner, "LOGNAME": self._owner, "PATH": path, "LANG": "C.UTF-8"}

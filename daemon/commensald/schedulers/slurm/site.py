@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import msgspec
 
 from commensald.schedulers import SchedulerError
+from commensald.schedulers.runner import CommandTimeoutError
 from commensald.schedulers.slurm import qos, sdiag, settings
 from commensald.schedulers.slurm.partitions import Partition, of_pilots, partitions
 from commensald.schedulers.slurm.queries import Queries
-from commensald.schedulers.slurm.runner import CommandTimeoutError
 
 log = logging.getLogger(__name__)
 CLOCK_SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""The one place that starts Slurm's commands: within a time limit, in their own session, killed and reaped when the limit is over."""
+"""The one place that starts a scheduler's commands: within a time limit, in their own session, killed and reaped when the limit is over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Runner:
     def __init__(self, timeout_seconds: float) -> None:
         self._timeout_seconds = timeout_seconds
         self.calls: Counter[str] = Counter()
-        """How often each program was started: each start is one or two requests to the controller."""
+        """How often each program was started: each start is one or two requests to the scheduler."""
 
     async def run(self, argv: Sequence[str], environment: Mapping[str, str], stdin: str = "") -> str:
         """What ``argv`` printed. Raises CommandTimeoutError, and SchedulerError with its own words when it failed."""
