@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from statistics import median
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
+
+from commensald.allocate.fitting import fit, medians
+from commensald.allocate.observations import Observation
 
 Curve = tuple[tuple[int, float], ...]
 """(nodes, samples per second), ascending by nodes."""
@@ -27,21 +29,34 @@ def default(most: int, one_node: float = 1.0) -> Curve:
     return tuple((nodes, one_node * nodes * (1.0 - LOSS_PER_DOUBLING) ** float(np.log2(nodes))) for nodes in range(1, most + 1))
 
 
-def learn(observed: Iterable[tuple[int, float]], most: int) -> Curve:
-    """The curve behind observations (nodes, samples per second) of single steps: the median at each node count that was seen.
+def learn(observed: Iterable[Observation], most: int, micro_batch: int | None = None) -> Curve:
+    """The curve behind steps that were seen, 1..``most`` nodes at least, at the largest batch seen (smaller ones are ends of epochs).
 
-    Beyond the counts seen, and below them, the default's shape goes on from the nearest one, so that growing is tried.
+    At node counts seen it is the median. Elsewhere it has the shape of Pollux's model, if there is enough to fit one, else the default's,
+    moved to meet the medians beside it.
     """
-    seen: dict[int, list[float]] = {}
-    for nodes, rate in observed:
-        seen.setdefault(nodes, []).append(rate)
-    known = {nodes: float(median(values)) for nodes, values in seen.items()}
-    return _complete(known, most) if known else default(most)
+    steps = tuple(observed)
+    seconds = medians(steps)
+    if not seconds:
+        return default(most)
+    batch = max(size for _, size in seconds)
+    known = {nodes: size / taken for (nodes, size), taken in seconds.items()}  # ascending: the largest batch at each count stays
+    sizes = range(1, max(most, *known) + 1)
+    shape = dict(default(sizes[-1]))
+    if _enough(seconds):
+        shape = dict(zip(sizes, fit(steps, micro_batch).rate(np.array(sizes), batch).tolist(), strict=True))
+    return _through(known, shape)
 
 
-def _complete(known: dict[int, float], most: int) -> Curve:
-    low, high = min(known), max(known)
-    shape = dict(default(max(most, high)))
-    below = {nodes: known[low] * shape[nodes] / shape[low] for nodes in range(1, low)}
-    beyond = {nodes: known[high] * shape[nodes] / shape[high] for nodes in range(high + 1, most + 1)}
-    return tuple(sorted((below | known | beyond).items()))
+def _enough(seconds: Collection[tuple[int, int]]) -> bool:
+    """Whether a model can be told apart: three node counts, or two at two batches or more."""
+    counts = {nodes for nodes, _ in seconds}
+    return len(counts) >= 3 or (len(counts) == 2 and len(seconds) >= 4)
+
+
+def _through(known: Mapping[int, float], shape: Mapping[int, float]) -> Curve:
+    """``shape``, times a factor that makes it meet ``known``: log-linear in log(nodes) between known counts, constant outside."""
+    sizes, at = np.array(list(shape)), np.array(list(known))
+    offsets = np.log([rate / shape[nodes] for nodes, rate in known.items()])
+    rates = np.array(list(shape.values())) * np.exp(np.interp(np.log(sizes), np.log(at), offsets))
+    return tuple((nodes, known.get(nodes, rate)) for nodes, rate in zip(sizes.tolist(), rates.tolist(), strict=True))

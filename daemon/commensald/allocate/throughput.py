@@ -1,0 +1,62 @@
+"""How long a step takes, by the number of nodes and the batch: Pollux's model, and the tables that MASCOTS'20 profiles instead.
+
+A rate is batch / seconds, in samples per second. Arrays broadcast: nodes of shape [k, 1] and batches of shape [k, c] give [k, c].
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Throughput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Pollux's iteration time (research/papers.md 4.1) with one member a node; all in seconds, but for ``gamma`` in [1, 10].
+
+    A member computes its shards one after another, each in ``alpha_c + beta_c * samples``; only the last can overlap the allreduce, which
+    takes ``alpha_n + beta_n * (nodes - 2)``: fully at ``gamma`` = 10, not at all at 1. Shards are as commensal/batch.py cuts them;
+    ``micro_batch`` ``None``: one shard a member.
+    """
+
+    alpha_c: float
+    beta_c: float
+    alpha_n: float = 0.0
+    beta_n: float = 0.0
+    gamma: float = 1.0
+    micro_batch: int | None = None
+
+    def step_seconds(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
+        """Seconds of one step of ``batch`` samples on ``nodes`` nodes (1 or more) of equal speed."""
+        nodes, batch = np.asarray(nodes, np.float64), np.asarray(batch, np.float64)
+        shards = nodes if self.micro_batch is None else np.ceil(batch / self.micro_batch)
+        shard = self.alpha_c + self.beta_c * batch / shards
+        reduction = np.where(nodes > 1, self.alpha_n + self.beta_n * np.maximum(nodes - 2, 0), 0.0)
+        last = (shard**self.gamma + reduction**self.gamma) ** (1 / self.gamma)
+        return np.asarray((np.ceil(shards / nodes) - 1) * shard + last)
+
+    def rate(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
+        """Samples per second."""
+        return np.asarray(batch / self.step_seconds(nodes, batch))
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What MASCOTS'20's scalability analyser measures (research/papers.md 3.2): linear between the points of each table, flat outside.
+
+    ``processing``: (samples a device, seconds); ``communication``: (nodes, seconds); both ascending.
+    """
+
+    processing: tuple[tuple[float, float], ...]
+    communication: tuple[tuple[int, float], ...] = ((1, 0.0),)
+
+    def step_seconds(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
+        """Seconds of one step of ``batch`` samples on ``nodes`` nodes: computing, then communicating."""
+        nodes, batch = np.asarray(nodes, np.float64), np.asarray(batch, np.float64)
+        return np.asarray(np.interp(batch / nodes, *zip(*self.processing, strict=True))) + np.interp(
+            nodes, *zip(*self.communication, strict=True)
+        )
+
+    def rate(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
+        """Samples per second."""
+        return np.asarray(batch / self.step_seconds(nodes, batch))
