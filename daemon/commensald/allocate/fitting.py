@@ -97,4 +97,4 @@ class _Problem:
 
     def _penalties(self, point: Floats) -> Floats:
         slope = np.exp(point[3] - point[2]) if self._free[3] else 0.0
-        return np.sqrt([_GAMMA_WEIGHT, _SLOPE_WEIGHT]) * np.array([point[4] - 1, slope])
+        return np.array([_GAMMA_WEIGHT**0.5 * (point[4] - 1), _SLOPE_WEIGHT**0.5 * slope])

@@ -5,6 +5,8 @@ A rate is batch / seconds, in samples per second. Arrays broadcast: nodes of sha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 
-class Throughput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class StepTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """What either model offers; ``nodes`` (1 or more, of equal speed) and ``batch`` are whole numbers."""
+
+    def step_seconds(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
+        """Seconds of one step of ``batch`` samples."""
+        raise NotImplementedError
+
+    def rate(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
+        """Samples per second."""
+        return np.asarray(np.asarray(batch, np.float64) / self.step_seconds(nodes, batch))
+
+
+class Throughput(StepTimes, frozen=True, kw_only=True, tag=True):
     """Pollux's iteration time (research/papers.md 4.1) with one member a node; all in seconds, but for ``gamma`` in [1, 10].
 
     A member computes its shards one after another, each in ``alpha_c + beta_c * samples``; only the last can overlap the allreduce, which
@@ -28,20 +42,16 @@ class Throughput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     micro_batch: int | None = None
 
     def step_seconds(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
-        """Seconds of one step of ``batch`` samples on ``nodes`` nodes (1 or more) of equal speed."""
-        nodes, batch = np.asarray(nodes, np.float64), np.asarray(batch, np.float64)
-        shards = nodes if self.micro_batch is None else np.ceil(batch / self.micro_batch)
-        shard = self.alpha_c + self.beta_c * batch / shards
-        reduction = np.where(nodes > 1, self.alpha_n + self.beta_n * np.maximum(nodes - 2, 0), 0.0)
+        """Seconds of one step of ``batch`` samples."""
+        members, samples = np.asarray(nodes, np.float64), np.asarray(batch, np.float64)
+        shards = members if self.micro_batch is None else np.ceil(samples / self.micro_batch)
+        shard = self.alpha_c + self.beta_c * samples / shards
+        reduction = np.where(members > 1, self.alpha_n + self.beta_n * np.maximum(members - 2, 0), 0.0)
         last = (shard**self.gamma + reduction**self.gamma) ** (1 / self.gamma)
-        return np.asarray((np.ceil(shards / nodes) - 1) * shard + last)
-
-    def rate(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
-        """Samples per second."""
-        return np.asarray(batch / self.step_seconds(nodes, batch))
+        return np.asarray((np.ceil(shards / members) - 1) * shard + last)
 
 
-class Profile(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Profile(StepTimes, frozen=True, kw_only=True, tag=True):
     """What MASCOTS'20's scalability analyser measures (research/papers.md 3.2): linear between the points of each table, flat outside.
 
     ``processing``: (samples a device, seconds); ``communication``: (nodes, seconds); both ascending.
@@ -51,12 +61,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     communication: tuple[tuple[int, float], ...] = ((1, 0.0),)
 
     def step_seconds(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
-        """Seconds of one step of ``batch`` samples on ``nodes`` nodes: computing, then communicating."""
-        nodes, batch = np.asarray(nodes, np.float64), np.asarray(batch, np.float64)
-        return np.asarray(np.interp(batch / nodes, *zip(*self.processing, strict=True))) + np.interp(
-            nodes, *zip(*self.communication, strict=True)
-        )
+        """Seconds of one step of ``batch`` samples: computing, then communicating."""
+        devices, samples = np.asarray(nodes, np.float64), np.asarray(batch, np.float64)
+        return _read(self.processing, samples / devices) + _read(self.communication, devices)
 
-    def rate(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
-        """Samples per second."""
-        return np.asarray(batch / self.step_seconds(nodes, batch))
+
+def _read(table: Sequence[tuple[float, float]], at: Floats) -> Floats:
+    keys, values = np.array(table, np.float64).T
+    return np.asarray(np.interp(at, keys, values))
