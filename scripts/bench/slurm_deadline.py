@@ -18,7 +18,7 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
 from account import account, forget
-from installation import ROOT, Installation
+from installation import ROOT, VERSION, Installation
 
 MINUTES = 2.0
 SCRIPT = ROOT / "tests" / "slurm" / "scripts" / "wide.py"
@@ -60,10 +60,12 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--state-mib", type=float, default=200.0)
     parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--version", default=VERSION, help="of Slurm: 22.05, 24.11 or 26.05 (the installed one)")
     parser.add_argument("--keep", action="store_true", help="leave logs and folder for a look")
     options = parser.parse_args()
     give_up = time.monotonic() + (options.runs / options.nodes + 2) * (MINUTES * 60.0 + 40.0)
-    with Installation("deadline", options.nodes) as where:
+    with Installation("deadline", options.nodes, version=options.version) as where:
+        print(where.release)
         where.start_daemon(pilots={"max_minutes": MINUTES, "standing": 0, "minimum_window_seconds": 30.0})
         for number in range(options.nodes):
             where.submit(f"wide{number}", SCRIPT, (f"{options.state_mib:g}",), most=1)

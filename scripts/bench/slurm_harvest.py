@@ -18,7 +18,7 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
 from account import account, forget
-from installation import Installation, until
+from installation import VERSION, Installation, until
 from primaries import Backfill, Planned, backfill, play, script
 
 from commensald.demo.history import history
@@ -127,12 +127,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=180.0, help="length of the script of primary jobs (%(default)g)")
     parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--version", default=VERSION, help="of Slurm: 22.05, 24.11 or 26.05 (the installed one)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--keep", action="store_true", help="leave logs and folder for a look")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    with Installation("harvest", options.nodes) as where:
+    with Installation("harvest", options.nodes, version=options.version) as where:
+        print(where.release)
         found = measure(where, options.seconds, options.seed)
     print(table(found))
     if options.json:

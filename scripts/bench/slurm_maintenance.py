@@ -12,7 +12,7 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
 from account import account, forget
-from installation import Installation, until
+from installation import VERSION, Installation, until
 
 from commensald.demo.history import history
 from commensald.demo.record import GenerationMade, read
@@ -73,9 +73,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ahead", type=int, default=180, metavar="SECONDS", help="when it begins (%(default)s)")
     parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--version", default=VERSION, help="of Slurm: 22.05, 24.11 or 26.05 (the installed one)")
     parser.add_argument("--keep", action="store_true", help="leave logs and folder for a look")
     options = parser.parse_args()
-    with Installation("maintenance", options.nodes) as where:
+    with Installation("maintenance", options.nodes, version=options.version) as where:
+        print(where.release)
         found = measure(where, options.ahead)
     for key, value in msgspec.structs.asdict(found).items():
         print(f"{key:<26} {value:.1f}" if isinstance(value, float) else f"{key:<26} {value}")

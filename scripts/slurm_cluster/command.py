@@ -9,14 +9,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from slurm_cluster import lifecycle, packages
+from slurm_cluster import lifecycle, packages, releases
 from slurm_cluster.settings import ClusterError, Layout
 
-VERSIONS = ("22.05",)
+VERSIONS = ("22.05", *releases.SUITES)
 DESCRIPTION = """A real Slurm on this machine: one slurmctld, several slurmd, a munged of its own, on free ports.
 As root (daemons as slurm and munge, jobs of any user) or as an ordinary user (only that user's jobs).
 `eval $(scripts/slurm-cluster env)` makes sbatch, squeue and commensald speak to it."""
-EPILOG = """up starts what does not run: a killed daemon comes back. Two partitions: primary (default) preempts scavenger (REQUEUE)."""
+EPILOG = """up starts what does not run: a killed daemon comes back. Two partitions: primary (default) preempts scavenger (REQUEUE).
+A --version that is not installed is downloaded once from Debian (fetch does only that) and runs beside the installed one, for any user."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,20 +33,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _do(options: argparse.Namespace, layout: Layout) -> str:
-    if options.command == "up":
-        packages.require(options.version)
-        return lifecycle.up(layout, options.nodes, options.grace)
-    if options.command == "env":
-        return f"export SLURM_CONF={shlex.quote(str(layout.conf))}"
-    return lifecycle.down(layout) if options.command == "down" else lifecycle.status(layout)
+    match options.command:
+        case "up":
+            return lifecycle.up(layout, options.version, options.nodes, options.grace)
+        case "fetch":
+            found, programs = packages.require(options.version)
+            return f"Slurm {found} in {programs or '/usr'}"
+        case "env":
+            return _environment(layout)
+        case "down":
+            return lifecycle.down(layout)
+        case _:
+            return lifecycle.status(layout)
+
+
+def _environment(layout: Layout) -> str:
+    path = [f"PATH={shlex.quote(str(layout.programs / 'bin'))}:$PATH"] if layout.programs.exists() else []
+    return " ".join(["export", f"SLURM_CONF={shlex.quote(str(layout.conf))}", *path])
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slurm-cluster", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("command", choices=("up", "down", "status", "env"))
+    parser.add_argument("command", choices=("up", "down", "status", "env", "fetch"))
     parser.add_argument("--nodes", type=_positive, default=4, help="how many (4)")
     parser.add_argument("--grace", type=_positive, default=5, metavar="SECONDS", help="GraceTime of the scavenger partition (5)")
-    parser.add_argument("--version", choices=VERSIONS, default=VERSIONS[0], help="of Slurm")
+    parser.add_argument("--version", choices=VERSIONS, help="of Slurm (the installed one)")
     folder = Path(f"/var/tmp/slurm-cluster-{getpass.getuser()}")
     parser.add_argument("--folder", type=Path, default=folder, help="where it lives (%(default)s)")
     return parser

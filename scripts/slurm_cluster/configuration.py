@@ -6,13 +6,27 @@ from slurm_cluster.settings import Layout, Settings
 
 CPUS_PER_NODE = 4
 MEMORY_MIB_PER_NODE = 4000
+NO_CGROUPS, USER_SIGNAL = (23, 11), (23, 11)
+"""The releases since which ``CgroupPlugin=disabled`` and ``PreemptParameters=send_user_signal`` are understood."""
 CRED_EXPIRE_SECONDS = 5
 """A requeued job waits this long and as much again (research: reason BeginTime); Slurm's default is 120."""
 
 
 def slurm_conf(layout: Layout, settings: Settings) -> str:
     """The whole file."""
-    return "\n".join([*_daemons(layout, settings), *_scheduling(settings), *_nodes(settings), *_partitions(settings)]) + "\n"
+    parts = [*_daemons(layout, settings), *_of_release(layout, settings), *_scheduling(settings), *_nodes(settings), *_partitions(settings)]
+    return "\n".join(parts) + "\n"
+
+
+def cgroup_conf(settings: Settings) -> str:
+    """Empty where "disabled" is no word yet: then Slurm finds out by itself, and uses nothing of it."""
+    return "CgroupPlugin=disabled\n" if settings.release >= NO_CGROUPS else ""
+
+
+def _of_release(layout: Layout, settings: Settings) -> list[str]:
+    """What is spelt otherwise since some release, and where plugins lie that are not the installed ones."""
+    signal = ["PreemptParameters=send_user_signal"] if settings.release >= USER_SIGNAL else ["SlurmctldParameters=preempt_send_user_signal"]
+    return [*signal, *([f"PluginDir={layout.programs}/plugins"] if layout.programs.exists() else [])]
 
 
 def _daemons(layout: Layout, settings: Settings) -> list[str]:
@@ -57,7 +71,6 @@ def _scheduling(settings: Settings) -> list[str]:
         f"KillWait={kill_wait}",
         "SchedulerType=sched/backfill",
         f"SchedulerParameters={backfill}",
-        "SlurmctldParameters=preempt_send_user_signal",  # 22.05; later versions have PreemptParameters=send_user_signal
         "SelectType=select/cons_tres",
         "SelectTypeParameters=CR_Core_Memory",
         "PriorityType=priority/multifactor",

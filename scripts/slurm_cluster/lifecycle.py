@@ -10,7 +10,8 @@ import socket
 import time
 from pathlib import Path
 
-from slurm_cluster.configuration import slurm_conf
+from slurm_cluster import packages
+from slurm_cluster.configuration import cgroup_conf, slurm_conf
 from slurm_cluster.processes import alive, end, end_leftovers, run, wait
 from slurm_cluster.settings import ClusterError, Layout, Settings, free_ports, keep, kept
 
@@ -18,10 +19,10 @@ READY_SECONDS = 30.0
 FOLDERS = ("etc", "log", "munge", "run", "spool", "state")
 
 
-def up(layout: Layout, nodes: int, grace_seconds: int) -> str:
+def up(layout: Layout, version: str | None, nodes: int, grace_seconds: int) -> str:
     """Start what does not run: all of a new cluster, or the missing daemons of one that is there. Says in how many seconds."""
     began = time.monotonic()
-    settings = kept(layout) if any_alive(layout) else _make(layout, nodes, grace_seconds)
+    settings = _running(layout, version) if any_alive(layout) else _make(layout, version, nodes, grace_seconds)
     if alive(layout, "munged") is None:
         _start_munged(layout, settings)
     if alive(layout, "slurmctld") is None:
@@ -29,10 +30,10 @@ def up(layout: Layout, nodes: int, grace_seconds: int) -> str:
     for node in settings.nodes:
         if alive(layout, f"slurmd.{node}") is None:
             (layout.folder / "spool" / node).mkdir(exist_ok=True)
-            run(layout, ["slurmd", "-N", node])
+            run(layout, ["slurmd", "-N", node, *_stepd(layout)])
     if not wait(lambda: _ready(layout, settings), READY_SECONDS):
         raise ClusterError(f"not all nodes are ready after {READY_SECONDS:g} s; see {layout.folder}/log")
-    return f"{len(settings.nodes)} nodes ready after {time.monotonic() - began:.1f} s"
+    return f"Slurm {settings.version}: {len(settings.nodes)} nodes ready after {time.monotonic() - began:.1f} s"
 
 
 def down(layout: Layout) -> str:
@@ -67,12 +68,26 @@ def any_alive(layout: Layout) -> bool:
     )
 
 
-def _make(layout: Layout, nodes: int, grace_seconds: int) -> Settings:
-    root, me = os.geteuid() == 0, pwd.getpwuid(os.geteuid()).pw_name
+def _running(layout: Layout, version: str | None) -> Settings:
+    settings = kept(layout)
+    if version is not None and not settings.version.startswith(f"{version}."):
+        raise ClusterError(f"{layout.folder}: Slurm {settings.version} is running, not {version}; `down` ends it")
+    return settings
+
+
+def _stepd(layout: Layout) -> list[str]:
+    """slurmd(8), ``-d``: otherwise it starts the installed one."""
+    return ["-d", f"{layout.programs}/bin/slurmstepd"] if layout.programs.exists() else []
+
+
+def _make(layout: Layout, version: str | None, nodes: int, grace_seconds: int) -> Settings:
+    found, programs = packages.require(version)
+    me = pwd.getpwuid(os.geteuid()).pw_name
     settings = Settings(
+        version=found,
         user=me,
-        slurm_user="slurm" if root else me,
-        munge_user="munge" if root else me,
+        slurm_user=_account("slurm", me),
+        munge_user=_account("munge", me),
         host=socket.gethostname().partition(".")[0],
         grace_seconds=grace_seconds,
         ports=free_ports(nodes + 1, start=secrets.randbelow(10_000)),
@@ -81,13 +96,22 @@ def _make(layout: Layout, nodes: int, grace_seconds: int) -> Settings:
         shutil.rmtree(layout.folder / name, ignore_errors=True)
     for name in FOLDERS:
         (layout.folder / name).mkdir(mode=0o755, parents=True, exist_ok=True)
+    layout.programs.unlink(missing_ok=True)
+    if programs is not None:
+        layout.programs.symlink_to(programs)
     _write_key(layout)
     layout.conf.write_text(slurm_conf(layout, settings))
-    if root:
+    layout.conf.with_name("cgroup.conf").write_text(cgroup_conf(settings))
+    if os.geteuid() == 0:
         _own(settings.munge_user, layout.munge, layout.munge / "munge.key")
         _own(settings.slurm_user, *(layout.folder / name for name in ("state", "log", "run")))
     keep(layout, settings)
     return settings
+
+
+def _account(name: str, me: str) -> str:
+    """The daemons' own account, where root starts them and a package has made it."""
+    return name if os.geteuid() == 0 and any(each.pw_name == name for each in pwd.getpwall()) else me
 
 
 def _write_key(layout: Layout) -> None:

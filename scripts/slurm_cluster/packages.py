@@ -1,35 +1,40 @@
-"""Slurm's programs: found, or installed from Debian when root asks."""
+"""Slurm's programs: found, installed from Debian when root asks, or another release of them beside the installed one."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
-from slurm_cluster.processes import PATHS
-from slurm_cluster.settings import ClusterError
+from slurm_cluster import releases
+from slurm_cluster.settings import PATHS, ClusterError
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
+SLURMCTLD = Path("/usr/sbin/slurmctld")
 PACKAGES = ("slurm-wlm", "munge")
 INSTALL_SECONDS = 600.0
 
 
-def require(version: str) -> None:
-    """Slurm of this version (``22.05``) is here afterwards. Raises ClusterError."""
+def require(version: str | None) -> tuple[str, Path | None]:
+    """Slurm of this version (``24.11``; ``None``: the installed one) is here afterwards. Raises ClusterError.
+
+    Gives the whole version (``24.11.5``) and the folder of its programs, ``None`` for the installed ones.
+    """
+    if version in releases.SUITES and not _installed(version):
+        place = releases.fetch(version)
+        return releases.release(place / "bin" / "slurmctld"), place
     if not all(shutil.which(name, path=PATHS) for name in PROGRAMS):
         _install()
-    found = installed_version()
-    if not found.startswith(f"{version}."):
+    found = releases.release(SLURMCTLD)
+    if version is not None and not found.startswith(f"{version}."):
         raise ClusterError(f"Slurm {version} was asked for, {found or 'an unknown version'} is installed")
+    return found, None
 
 
-def installed_version() -> str:
-    """As ``slurmctld -V`` says: ``slurm-wlm 22.05.8``."""
-    said = subprocess.run(["/usr/sbin/slurmctld", "-V"], capture_output=True, text=True, timeout=20, check=False).stdout
-    match = re.search(r"\d+\.\d+\.\d+", said)
-    return match.group() if match else ""
+def _installed(version: str) -> bool:
+    return SLURMCTLD.exists() and releases.release(SLURMCTLD).startswith(f"{version}.")
 
 
 def _install() -> None:

@@ -11,13 +11,12 @@ from pathlib import Path
 
 from slurm_cluster.settings import ClusterError, Layout
 
-PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
 COMMAND_SECONDS = 20.0
 
 
 def environment(layout: Layout) -> dict[str, str]:
     """A clean one: nothing of the caller's own SLURM_* or locale gets in."""
-    return {"PATH": PATHS, "LC_ALL": "C.UTF-8", "SLURM_CONF": str(layout.conf)}
+    return {"PATH": layout.search_path, "LC_ALL": "C.UTF-8", "SLURM_CONF": str(layout.conf)}
 
 
 def run(layout: Layout, command: Sequence[str], *, user: str | None = None, seconds: float = COMMAND_SECONDS) -> str:
@@ -34,13 +33,16 @@ def run(layout: Layout, command: Sequence[str], *, user: str | None = None, seco
 
 
 def alive(layout: Layout, daemon: str) -> int | None:
-    """The daemon's pid while it runs. A pid file whose process is another program's by now counts for nothing."""
+    """The daemon's pid while it runs. A pid file whose process is another program's by now counts for nothing.
+
+    One that was told to reconfigure has started anew under the name of its file (Debian's slurmctld-wlm) since 23.11.
+    """
     try:
         pid = int(layout.pid_file(daemon).read_text())
         name, _, state = Path(f"/proc/{pid}/stat").read_text().partition(" (")[2].partition(") ")
     except (OSError, ValueError):
         return None
-    return pid if name == daemon.partition(".")[0] and state[0] not in "ZX" else None
+    return pid if name.removesuffix("-wlm") == daemon.partition(".")[0] and state[0] not in "ZX" else None
 
 
 def end(layout: Layout, daemons: Sequence[str], seconds: float = 10.0) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+PATHS = "/usr/sbin:/usr/bin:/sbin:/bin"
 PORTS = range(20_000, 32_000)
 """Below the ports that Linux gives to outgoing connections (net.ipv4.ip_local_port_range)."""
 
@@ -18,8 +19,12 @@ class ClusterError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is kept in ``cluster.json`` from ``up`` to ``down``; ``ports`` are the controller's, then one for each node."""
+    """What is kept in ``cluster.json`` from ``up`` to ``down``.
 
+    ``version``: "24.11.5"; ``ports``: the controller's, then one for each node.
+    """
+
+    version: str
     user: str
     slurm_user: str
     munge_user: str
@@ -32,6 +37,11 @@ class Settings:
         """n1, n2..."""
         return tuple(f"n{number}" for number in range(1, len(self.ports)))
 
+    @property
+    def release(self) -> tuple[int, ...]:
+        """(24, 11)."""
+        return tuple(int(number) for number in self.version.split(".")[:2])
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -42,6 +52,16 @@ class Layout:
     @property
     def conf(self) -> Path:
         return self.folder / "etc" / "slurm.conf"
+
+    @property
+    def programs(self) -> Path:
+        """A link to Slurm's programs where they are not the installed ones."""
+        return self.folder / "programs"
+
+    @property
+    def search_path(self) -> str:
+        """Where Slurm's commands are looked for."""
+        return f"{self.programs}/bin:{PATHS}" if self.programs.exists() else PATHS
 
     @property
     def settings(self) -> Path:

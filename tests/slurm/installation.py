@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from account import Account, account
+from account import PATH, Account, account
 
 from commensald import requests
 from commensald.cli.ask import ask
@@ -20,6 +20,9 @@ from commensald.cli.lazy import Failed
 
 ROOT = Path(__file__).parents[2]
 GRACE_SECONDS = 4
+CLUSTER = ROOT / "scripts" / "slurm-cluster"
+VERSION = os.environ.get("COMMENSAL_TEST_SLURM") or None
+"""The installed one if not given."""
 DAEMON = ("-c", "from commensald.cli.daemon import main; main()")
 ASK = ("-c", "from commensald.cli.commensal import main; main()")
 EXAMPLE = ROOT / "worker" / "commensal" / "examples" / "digits_mlp.py"
@@ -29,17 +32,20 @@ ENDLESS = ("--steps", "10000000")
 class Installation:
     """Context manager: entering starts the cluster, leaving ends everything and checks nothing."""
 
-    def __init__(self, name: str, nodes: int = 4, grace_seconds: int = GRACE_SECONDS) -> None:
+    def __init__(self, name: str, nodes: int = 4, grace_seconds: int = GRACE_SECONDS, version: str | None = VERSION) -> None:
         self.account: Account = account()
         self.folder = self.account.home / name
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         self._grace_seconds = grace_seconds
         self._socket = self.folder / "commensald.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
-        self.environment = {"SLURM_CONF": str(self.folder / "slurm" / "etc" / "slurm.conf")}
+        self._version = [] if version is None else ["--version", version]
+        self.environment = {"SLURM_CONF": str(self.folder / "slurm" / "etc" / "slurm.conf"), "PATH": f"{self._programs}:{PATH}"}
 
     def __enter__(self) -> Self:
         self.account.run(["mkdir", "-p", str(self.folder / "trainings")], {})
+        # By us: root's is everybody's, another account's would be gone with its home.
+        subprocess.run([CLUSTER, "fetch", *self._version], check=True, timeout=900, stdout=subprocess.DEVNULL)
         self.up()
         return self
 
@@ -51,15 +57,24 @@ class Installation:
 
     def up(self) -> None:
         """Start what does not run of the cluster."""
-        self._cluster("up", "--nodes", str(len(self.nodes)), "--grace", str(self._grace_seconds))
+        self._cluster("up", "--nodes", str(len(self.nodes)), "--grace", str(self._grace_seconds), *self._version)
 
     def _cluster(self, command: str, *options: str) -> None:
-        script = ROOT / "scripts" / "slurm-cluster"
-        self.account.run([str(script), command, "--folder", str(self.folder / "slurm"), *options], {}, 60.0)
+        self.account.run([str(CLUSTER), command, "--folder", str(self.folder / "slurm"), *options], {}, 60.0)
+
+    @property
+    def _programs(self) -> Path:
+        """Of another release than the installed one."""
+        return self.folder / "slurm" / "programs" / "bin"
 
     def slurm(self, *argv: str) -> str:
         """What a command of Slurm's prints."""
         return self.account.run(argv, self.environment)
+
+    @property
+    def release(self) -> str:
+        """Of its Slurm: "slurm-wlm 24.11.5"."""
+        return self.slurm("sinfo", "--version").strip()
 
     def signal_cluster(self, daemon: str, number: int) -> None:
         """To ``slurmctld`` (which writes its state down at SIGTERM only) or ``slurmd.NODE``."""
@@ -150,7 +165,7 @@ class Installation:
                 "poll_seconds": 1.0,
                 "stale_seconds": 10.0,
             },
-            "scheduler": {"kind": "slurm"},
+            "scheduler": {"kind": "slurm", "path": str(self._programs)},
             "pilots": {
                 "folder": str(self.folder / "pilots"),
                 "python": self.account.python,

@@ -86,7 +86,7 @@ def test_a_primary_job_gets_its_node_at_once_and_the_pilot_is_gone(where: Instal
 
 def test_a_second_incarnation_exits_at_once(where: Installation) -> None:
     log = where.folder / "incarnations"
-    text = script.pilot("u", ["sh", "-c", f"echo run >> {log}; sleep 100"], {"PATH": "/usr/bin:/bin"})
+    text = script.pilot("u", ["sh", "-c", f"echo run >> {log}; sleep 100"], {"PATH": where.environment["PATH"]})
     path = where.folder / "again.sh"
     where.account.run(["sh", "-c", 'printf %s "$1" > "$2"', "sh", text, str(path)], {})
     job = where.slurm("sbatch", "--parsable", "-p", "scavenger", "--requeue", "-o/dev/null", str(path)).strip()
