@@ -23,10 +23,11 @@ from commensal.training import LoopError, Training
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("micro_batch", [8, 7, 70])
-def test_updates_equal_plain_torch(reduction: str, micro_batch: int) -> None:
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_updates_equal_plain_torch(reduction: str, micro_batch: int, deterministic: bool) -> None:
     """Three steps of 32, 32 and 6 samples, in micro-batches that do not divide them, with momentum and clipping."""
     model, plain = linear(), linear()
-    training = make(model, epochs=1, micro_batch=micro_batch, clip_norm=0.3)
+    training = make(model, epochs=1, micro_batch=micro_batch, clip_norm=0.3, deterministic=deterministic)
     optimizer = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9)
     for inputs, targets in training:
         training.step(functional.cross_entropy(model(inputs), targets, reduction=reduction), loss_reduction=reduction)

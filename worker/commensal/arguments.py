@@ -8,6 +8,7 @@ from typing import TypeGuard
 import msgspec
 
 from commensal.data import Dataset, Position
+from commensal.exact import EXACT_PARAMETERS, MOST_SHARDS
 from commensal.update import AUTOCAST
 
 MICRO_BATCH = 32
@@ -27,6 +28,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     precision: str
     lr_rule: str | None
     seed: int
+    deterministic: bool | None
 
     def reached(self, position: Position) -> bool:
         """Whether the goal is reached."""
@@ -39,6 +41,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         if not self.batch[0] <= batch <= self.batch[1]:
             raise ValueError(f"a batch of {batch} is outside batch_size={self.batch}")
         return batch
+
+    @property
+    def most_shards(self) -> int:
+        """Shards of the largest step."""
+        return math.ceil(self.batch[1] / self.micro_batch)
+
+    def exact_shards(self, parameters: int) -> int | None:
+        """Shards over which sums must be exact for a model of ``parameters`` words; ``None``: they need not be."""
+        small = parameters <= EXACT_PARAMETERS and self.most_shards <= MOST_SHARDS and self.precision != "float16"
+        return self.most_shards if (small if self.deterministic is None else self.deterministic) else None
 
 
 def plan(
@@ -53,6 +65,7 @@ def plan(
     lr_rule: str | None,
     seed: int,
     checkpoint_seconds: float,
+    deterministic: bool | None,
 ) -> Plan:
     """Check all arguments. Raises TypeError or ValueError naming the argument and what it was."""
     batch = _batch(batch_size)
@@ -70,7 +83,18 @@ def plan(
         raise ValueError(f"lr_rule={lr_rule!r}: expected 'linear', 'sqrt' or None")
     micro = min(MICRO_BATCH, batch[0]) if micro_batch is None else _whole("micro_batch", micro_batch, 1)
     _whole("seed", seed, 0)
-    return Plan(batch=batch, micro_batch=micro, **goals, clip_norm=clip_norm, precision=precision, lr_rule=lr_rule, seed=seed)
+    result = Plan(
+        batch=batch,
+        micro_batch=micro,
+        **goals,
+        clip_norm=clip_norm,
+        precision=precision,
+        lr_rule=lr_rule,
+        seed=seed,
+        deterministic=deterministic,
+    )
+    _exactness(result)
+    return result
 
 
 def length_of(dataset: Dataset) -> int:
@@ -92,6 +116,17 @@ def _batch(batch_size: int | tuple[int, int]) -> tuple[int, int]:
     if pair[0] > pair[1] or pair[1] > LARGEST_BATCH:
         raise ValueError(f"batch_size={batch_size!r}: expected smallest <= largest <= {LARGEST_BATCH}")
     return pair
+
+
+def _exactness(asked: Plan) -> None:
+    if asked.deterministic not in (True, False, None):
+        raise TypeError(f"deterministic={asked.deterministic!r}: expected True, False or None")
+    if asked.deterministic and asked.precision == "float16":
+        raise ValueError('deterministic=True: scaled float16 gradients leave the range of exact sums; use precision="bfloat16"')
+    if asked.deterministic and asked.most_shards > MOST_SHARDS:
+        raise ValueError(
+            f"deterministic=True: {asked.most_shards} shards a step (batch_size / micro_batch), at most {MOST_SHARDS} add up exactly"
+        )
 
 
 def _whole(name: str, value: object, least: int) -> int:

@@ -30,14 +30,19 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 class Stepper:
     """Holds the sums of the step in flight; :meth:`close` turns them into the next state."""
 
-    def __init__(self, model: nn.Module, update: Update, replica: TrainingReplica, ring: Ring, settling: Settling) -> None:
+    def __init__(
+        self, model: nn.Module, update: Update, replica: TrainingReplica, ring: Ring, settling: Settling, exact_shards: int | None
+    ) -> None:
         trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         self._model = model
         self._trained = frozenset(trained)
-        gradients = sum(parameter.numel() for parameter in trained.values())
-        averaged = sum(buffer.numel() for buffer in running(model).values())
+        sizes = words.Sizes(
+            gradients=sum(parameter.numel() for parameter in trained.values()),
+            statistics=sum(buffer.numel() for buffer in running(model).values()),
+            parameters=len(trained),
+        )
         device = next(iter(trained.values())).device
-        self._words = words.Words(ring, gradients, averaged, len(trained), device)
+        self._words = words.lay_out(ring, sizes, device, exact_shards)
         self._gradients = Gradients(trained, self._words.gradients)
         self.statistics = RunningStatistics(model, self._words.statistics)
         self._watch = Watch(model)
@@ -54,12 +59,13 @@ class Stepper:
     def add(self, loss: torch.Tensor, weight: int, indices: Indices, *, last: bool) -> None:
         """Add a shard: ``loss`` times ``weight`` is a sum over its samples. With ``last`` the reduction starts during backward."""
         self._watch.check()
-        self._words.control[words.LOSS] += loss.detach() * weight
+        self._words.loss += loss.detach() * weight
         count = torch.tensor(words.checksum(indices), device=self._words.control.device)
         self._words.control[words.SAMPLES : words.LOSS] += count
         self._words.control[words.SUM : words.LOSS].remainder_(words.PRIME)
         self._gradients.backward(self._update.scaled(loss * weight), self._words.reduce if last else None)
         self.statistics.add(len(indices))
+        self._words.add_shard()
 
     def close(self) -> None:
         """Reduce what is left, then apply.
@@ -99,7 +105,7 @@ class Stepper:
         with self._gradients.attached((self._words.used > 0).tolist()) as parameters:
             self._update.apply(parameters, step.factor)
         self._replica.position = advance(before, samples, step.batch)
-        self._settling.hold(before, step.place, step.indices, sums[words.LOSS] / samples)
+        self._settling.hold(before, step.place, step.indices, float(self._words.loss) / samples)
         hold, stop, save = sums[words.HOLD], sums[words.STOP], sums[words.SAVE]
         if self._ring.closed(self._replica, hold, stop, save):
             self._ring.save(snapshot(self._replica))

@@ -1,13 +1,16 @@
-"""The flat memory of a step: gradients, running statistics, which parameters were used, control words."""
+"""The flat memory of a step: gradients, running statistics, the loss, which parameters were used, control words."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import torch
 
 from commensal.data import Indices
+from commensal.exact import add_limbs, join_limbs, quanta
+from commensal.gradients import BUCKET_WORDS
 from commensal.ring import Ring
 
 HOLD, STOP, SAVE, SAMPLES, SUM, SQUARES, LOSS = range(7)
@@ -20,27 +23,37 @@ class StreamError(RuntimeError):
     """The members of a step did not compute exactly its samples: they disagree, and going on would train on wrong sums."""
 
 
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """Words of the gradients and of the running statistics, and the number of parameters."""
+
+    gradients: int
+    statistics: int
+    parameters: int
+
+
 class Words:
     """The memory that the ring adds up, and where each part of it lies. On an accelerator the ring's memory is a staging copy
     (untested: none was at hand)."""
 
-    def __init__(self, ring: Ring, gradients: int, statistics: int, parameters: int, device: torch.device) -> None:
-        edges = np.cumsum([0, gradients, statistics, parameters, CONTROL_WORDS]).tolist()
+    def __init__(self, ring: Ring, sizes: Sizes, device: torch.device) -> None:
+        edges = np.cumsum([0, sizes.gradients, sizes.statistics, sizes.parameters, CONTROL_WORDS]).tolist()
         self._ring = ring
         self._host = ring.memory(edges[-1])
         self._all = self._host if device.type == "cpu" else torch.zeros(edges[-1], device=device)
         self.gradients, self.statistics, self.used, self.control = (self._all[low:high] for low, high in pairwise(edges))
+        self.loss = self.control[LOSS:]
         self._tail = (edges[1], edges[-1])
 
+    def add_shard(self) -> None:
+        """The sums of one more shard are in."""
+
     def reduce(self, low: int, high: int) -> None:
-        """Start adding up words [low, high)."""
-        if self._all is not self._host:
-            self._host[low:high].copy_(self._all[low:high])
-        self._ring.reduce(low, high)
+        """Start adding up the gradients [low, high): they are complete."""
+        self._start(low, high)
 
     def reduce_tail(self) -> None:
         """Start adding up all that is not gradients."""
-        self.reduce(*self._tail)
+        self._start(*self._tail)
 
     def wait(self) -> None:
         """Wait for the sums. Raises ring.Lost."""
@@ -51,6 +64,51 @@ class Words:
     def clear(self) -> None:
         """All words are zero again."""
         self._all.zero_()
+
+    def _start(self, low: int, high: int) -> None:
+        if self._all is not self._host:
+            self._host[low:high].copy_(self._all[low:high])
+        self._ring.reduce(low, high)
+
+
+class ExactWords(Words):
+    """Gradients, statistics and loss as limbs (:mod:`commensal.exact`), so that their sums over ``shards`` are the same for any members.
+
+    They are those of one shard until :meth:`add_shard`, and the sums after :meth:`wait`. Reduction begins after the last shard.
+    """
+
+    def __init__(self, ring: Ring, sizes: Sizes, device: torch.device, shards: int) -> None:
+        self._quanta = quanta(shards)
+        summed = sizes.gradients + sizes.statistics + 1
+        super().__init__(ring, Sizes(gradients=len(self._quanta) * summed, statistics=0, parameters=sizes.parameters), device)
+        self._limbs = self.gradients.view(len(self._quanta), summed)
+        self._floats = torch.zeros(summed, device=device)
+        self.gradients, self.statistics, self.loss = torch.split(self._floats, [sizes.gradients, sizes.statistics, 1])
+
+    def add_shard(self) -> None:
+        add_limbs(self._floats, self._quanta, self._limbs)
+        self._floats.zero_()
+
+    def reduce(self, low: int, high: int) -> None:
+        """Not before all shards are in: :meth:`reduce_tail`."""
+
+    def reduce_tail(self) -> None:
+        for low in range(0, self._tail[0], BUCKET_WORDS):
+            self._start(low, min(low + BUCKET_WORDS, self._tail[0]))
+        self._start(*self._tail)
+
+    def wait(self) -> None:
+        super().wait()
+        join_limbs(self._limbs, self._floats)
+
+    def clear(self) -> None:
+        super().clear()
+        self._floats.zero_()
+
+
+def lay_out(ring: Ring, sizes: Sizes, device: torch.device, exact_shards: int | None) -> Words:
+    """The memory of a training, with exact sums over up to ``exact_shards`` shards a step unless that is ``None``."""
+    return Words(ring, sizes, device) if exact_shards is None else ExactWords(ring, sizes, device, exact_shards)
 
 
 def checksum(indices: Indices) -> tuple[float, float, float]:
