@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from commensald.allocate.elastic import ElasticBatch
+
 AllocatorName = Literal["exact", "milp", "equal", "equal-fair", "batch"]
 
 
@@ -17,6 +19,8 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     owner: str
     min_nodes: int = 1
     max_nodes: int = 1
+    floor_nodes: int = 0
+    """So many it has for sure while all floors fit (allocate/floors.py)."""
     weight: float = 1.0
     curve: tuple[tuple[int, float], ...] = ((1, 1.0),)
     """(nodes, samples per second), ascending; linear between, flat beyond the last point."""
@@ -24,6 +28,10 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     shrink_stall_seconds: float | None = None
     """Stall of a planned shrink where it differs (FreeTrain's R_dw, research/papers.md 1.2); ``None``: as ``stall_seconds``."""
     warmup_seconds: float = 0.0
+    node_seconds: tuple[float, ...] = ()
+    """How long each node that it may have is expected to stay, its own first; the last for all further ones. (): for the look-ahead."""
+    elastic: ElasticBatch | None = None
+    """A batch that may be chosen with the nodes (allocator "batch"); ``None``: fixed."""
     nodes: frozenset[str] = frozenset()
     active: bool = True
     """False while paused, backing off or finished: it gets nothing."""
@@ -54,6 +62,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Who shares the nodes among trainings (allocate/choice.py)."""
     look_ahead_seconds: float = 120.0
     """Over this time a rescale must pay for itself (research/policy.md, section D)."""
+    fair_share: float = 0.0
+    """This part of its share by weight is every training's floor."""
+    survival_aware: bool = False
+    """Value a node for as long as it is expected to stay, not for the look-ahead: measured to lose 2 to 5 points (research/policy.md, D)."""
+    survival_cap_seconds: float = 600.0
+    """No node is valued for longer."""
     start_lag_seconds: float = 2.0
     """From a decision to the start of its pilot."""
     minimum_window_seconds: float = 10.0
