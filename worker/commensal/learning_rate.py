@@ -1,0 +1,26 @@
+"""The learning rate of a step whose batch is not the one it was tuned for: linear, square root or AdaScale."""
+
+from __future__ import annotations
+
+from commensal.batch import rate_factor
+
+RULES = ("linear", "sqrt", "adascale")
+
+
+def factor(rule: str | None, batch: int, smallest: int, noise_scale: float | None = None) -> float:
+    """What to multiply the rate by in a step of ``batch`` samples, when it was tuned for ``smallest``.
+
+    ``adascale`` needs the noise scale (commensal/noise.py); as long as that is not known the rate stays as it is.
+    """
+    if rule == "adascale":
+        return 1.0 if noise_scale is None else gain(batch, smallest, noise_scale)
+    return rate_factor(rule, batch, smallest)
+
+
+def gain(batch: int, smallest: int, noise_scale: float) -> float:
+    """AdaScale's gain: how many steps of ``smallest`` one is worth, from 1 (no noise) to batch / smallest (nothing but noise).
+
+    (variance + square) / (variance / scale + square), with the variance of a step of ``smallest`` (Johnson et al. 2020, section 3). With
+    AdaScale a schedule counts steps by it.
+    """
+    return (noise_scale / smallest + 1) / (noise_scale / batch + 1)
