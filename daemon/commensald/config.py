@@ -92,10 +92,13 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AllocateSection(msgspec.Struct, frozen=True, kw_only=True):
-    """``[allocate]``: who shares the nodes among trainings, and how far ahead a change of size must pay for itself."""
+    """``[allocate]``: who shares the nodes among trainings, and what a node is worth to one."""
 
     allocator: AllocatorName = "exact"
     look_ahead_seconds: Positive = 120.0
+    fair_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    survival_aware: bool = False
+    survival_cap_seconds: Positive = 600.0
 
 
 class BackoffSection(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from commensald.allocate.choice import allocator
-from commensald.allocate.placing import own, place
+from commensald.allocate.placing import lasting, own, place
 from commensald.cluster import PILOT_TAG, Snapshot
 from commensald.decision import Decision, Demand, Pilot, Policy, Request
 from commensald.forecast.pilots import aimed, longest, standing
@@ -97,7 +97,7 @@ class _Owner:
     def __init__(self, owner: str, seen: _Seen, demands: Sequence[Demand], pilots: Sequence[Pilot]) -> None:
         self._owner, self._seen = owner, seen
         theirs = sorted((each for each in demands if each.owner == owner), key=lambda each: each.training)
-        self._active = [each for each in theirs if each.active]
+        self._active = tuple(each for each in theirs if each.active)
         self._used = frozenset().union(*(each.nodes for each in theirs))
         self._most = sum(each.max_nodes for each in self._active)
         mine = sorted((each for each in pilots if each.owner == owner and not each.preempted), key=lambda each: each.uuid)
@@ -108,6 +108,8 @@ class _Owner:
         self._available = frozenset(each.node for each in self._live if each.running and each.node and self._stays(each))
         held = own(self._active, self._available)
         self._held = [len(held[each.training]) for each in self._active]
+        if seen.policy.survival_aware:
+            self._active = lasting(self._active, held, seen.expected, seen.policy.survival_cap_seconds)
 
     def _stays(self, pilot: Pilot) -> bool:
         allowed = self._seen.harvest(pilot.node)
@@ -150,7 +152,7 @@ class _Owner:
 
     def _useful(self, coming: int, more: int) -> int:
         """Of ``more`` nodes on top of ``coming``, how many the allocator would use."""
-        return max(sum(self._counts(coming + more)) - coming, 0)
+        return max(sum(self._counts(coming + more)) - coming, 0) if more > 0 else 0
 
     def _stand_by(self, coming: int, room: int) -> int:
         """How many standing pilots are wanted, ``room`` at most."""

@@ -65,7 +65,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     fair_share: float = 0.0
     """This part of its share by weight is every training's floor."""
     survival_aware: bool = False
-    """Value a node for as long as it is expected to stay, not for the look-ahead: measured to lose 2 to 5 points (research/policy.md, D)."""
+    """Value a node for as long as it is expected to stay, not for the look-ahead: loses 2 to 5 points (research/policy.md, section D)."""
     survival_cap_seconds: float = 600.0
     """No node is valued for longer."""
     start_lag_seconds: float = 2.0

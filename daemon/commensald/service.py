@@ -234,6 +234,9 @@ def policy(config: Config) -> Policy:
     return Policy(
         allocator=config.allocate.allocator,
         look_ahead_seconds=config.allocate.look_ahead_seconds,
+        fair_share=config.allocate.fair_share,
+        survival_aware=config.allocate.survival_aware,
+        survival_cap_seconds=config.allocate.survival_cap_seconds,
         start_lag_seconds=config.pilots.start_lag_seconds,
         minimum_window_seconds=config.pilots.minimum_window_seconds,
         max_minutes=config.pilots.max_minutes,

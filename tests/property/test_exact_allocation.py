@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commensald.allocate.exact import counts, value
+from commensald.allocate.floors import kept
 from commensald.allocate.placing import own, place
 from commensald.decision import Demand
 
@@ -33,6 +34,7 @@ def demand(draw: st.DrawFn, index: int, nodes: frozenset[str]) -> Demand:
         owner="me",
         min_nodes=least,
         max_nodes=least + draw(st.integers(0, 4)),
+        floor_nodes=draw(st.sampled_from([0, 0, 1, 3])),
         weight=draw(st.floats(0.1, 5.0)),
         curve=tuple((size, rate) for size, rate in enumerate(rates, start=1)),
         stall_seconds=draw(st.floats(0.0, 60.0)),
@@ -45,14 +47,16 @@ def demand(draw: st.DrawFn, index: int, nodes: frozenset[str]) -> Demand:
 @given(demands(), st.integers(0, 7))
 def test_it_equals_brute_force(wanted: list[Demand], nodes: int) -> None:
     held = [min(len(each.nodes), nodes) for each in wanted]
+    floors = kept(wanted, nodes)
     values = [value(each, now, nodes, 120.0) for each, now in zip(wanted, held, strict=True)]
     best = max(
         sum(float(worth[n]) for worth, n in zip(values, sizes, strict=True))
         for sizes in product(range(nodes + 1), repeat=len(wanted))
-        if sum(sizes) <= nodes
+        if sum(sizes) <= nodes and all(size >= floor for size, floor in zip(sizes, floors, strict=True))
     )
     found = counts(wanted, held, nodes, 120.0)
-    assert sum(float(worth[n]) for worth, n in zip(values, found, strict=True)) == pytest.approx(best, rel=1e-6, abs=1e-6)
+    assert all(size >= floor for size, floor in zip(found, floors, strict=True))
+    assert sum(float(worth[n]) for worth, n in zip(values, found, strict=True)) == pytest.approx(best, rel=1e-9, abs=1e-7)
 
 
 @settings(max_examples=150, deadline=None)
@@ -99,6 +103,21 @@ def test_rounding_moves_no_node(held: list[int], rate: float) -> None:
     """On straight lines every split is worth the same but for rounding."""
     alike = [Demand(training=f"t{index}", owner="me", max_nodes=40, curve=((40, 40 * rate),)) for index in range(len(held))]
     assert counts(alike, held, sum(held), 120.0) == tuple(held)
+
+
+def test_in_a_large_pool_nobody_is_beyond_a_kink_while_another_is_below() -> None:
+    curve = tuple((2**power, 2.0**power * 0.9**power) for power in range(7))
+    many = [Demand(training=f"t{index}", owner="me", max_nodes=64, curve=curve) for index in range(50)]
+    sizes = counts(many, [0] * 50, 1000, 120.0)
+    assert sum(sizes) == 1000
+    assert set(sizes) <= set(range(16, 33))
+
+
+def test_nodes_that_leave_soon_are_worth_little_where_their_life_counts() -> None:
+    stays = Demand(training="t", owner="me", max_nodes=8, curve=((8, 80.0),), stall_seconds=5.0, node_seconds=(600.0, 600.0, 4.0))
+    assert list(value(stays, 2, 4, 120.0)) == [-100.0, 5900.0, 12000.0, 12040.0 - 100.0, 12080.0 - 100.0]
+    assert counts([stays], [2], 8, 120.0) == (8,)
+    assert counts([stays], [2], 4, 120.0) == (2,)
 
 
 def test_a_training_below_its_minimum_has_no_rate_to_lose() -> None:

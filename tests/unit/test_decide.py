@@ -184,3 +184,11 @@ def test_no_more_is_submitted_than_the_limits_leave_and_nothing_where_pilots_die
     assert run(cluster, forecast, [demand()], [], submissions=0, standing=2).submit == ()
     decision = run(cluster, forecast, [demand()], [], left_alone=frozenset({"n2"}), standing=2)
     assert [each.node for each in decision.submit] == ["n1", "n3"]
+
+
+def test_a_node_that_leaves_soon_is_not_grown_onto_where_its_life_counts() -> None:
+    three = [pilot("n1"), pilot("n2"), pilot("n3")]
+    grower = demand(stall_seconds=5.0, nodes=frozenset({"n1", "n2"}))
+    cluster, forecast = look(busy("n1"), busy("n2"), busy("n3")), holes("n1", "n2", "n3", held="n1 n2 n3", n1=300.0, n2=300.0, n3=8.0)
+    assert run(cluster, forecast, [grower], three).nodes == {"t": {"n1", "n2", "n3"}}
+    assert run(cluster, forecast, [grower], three, survival_aware=True).nodes == {"t": {"n1", "n2"}}

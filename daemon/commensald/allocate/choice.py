@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from commensald.allocate import exact, shares
+from commensald.allocate import batch, exact, shares
+from commensald.allocate.floors import fair
 from commensald.decision import AllocatorName, Demand, Policy
 
 Allocate = Callable[[Sequence[Demand], Sequence[int], int, float], tuple[int, ...]]
@@ -15,10 +16,13 @@ _ALLOCATORS: Mapping[AllocatorName, Allocate] = {
     "milp": exact.counts,
     "equal": shares.equal,
     "equal-fair": shares.equal_fair,
-    "batch": exact.counts,
+    "batch": batch.counts,
 }
 
 
 def allocator(policy: Policy) -> Allocate:
-    """The allocator that ``policy`` names."""
-    return _ALLOCATORS[policy.allocator]
+    """The allocator that ``policy`` names, with its floors."""
+    chosen = _ALLOCATORS[policy.allocator]
+    if not policy.fair_share:
+        return chosen
+    return lambda demands, held, nodes, seconds: chosen(fair(demands, nodes, policy.fair_share), held, nodes, seconds)

@@ -3,7 +3,7 @@
 FreeTrain/BFTrainer's programme reduces to counts, because nodes are alike and a training can always keep its own nodes first
 (research/papers.md, section 1.3): with C nodes now, rate r(n) and look-ahead T, a training's value at n nodes is
 ``weight * (T r(n) - stall r(C) [n != C] - warmup r(n) (n - C)+ / n)``, n in {0} U [min, max]; the sum is maximised over all trainings.
-Exact for curves of any shape.
+Exact for curves of any shape. Each training is one (max, +) product with what those before it can make of k nodes.
 """
 
 from __future__ import annotations
@@ -11,29 +11,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from commensald.allocate.curves import rates
+from commensald.allocate.floors import kept
 from commensald.decision import Demand
 
 Floats = NDArray[np.float64]
 
-_BLOCK = 128
-_TIE = 1e-10
-"""Of two plans worth the same, the one that moves fewer nodes: each node moved costs this share of the largest value."""
+_BLOCK = 40
+"""Sizes that are tried at once: their sums stay in the processor's cache."""
+_TIE = 1e-12
+"""Of plans worth the same, the one that moves fewest nodes: each node moved costs this share of the largest value, more than rounding."""
 
 
 def counts(demands: Sequence[Demand], held: Sequence[int], nodes: int, look_ahead_seconds: float) -> tuple[int, ...]:
-    """Nodes for each of ``demands``, which hold ``held`` of them now; at most ``nodes`` in all."""
+    """Nodes for each of ``demands``, which hold ``held`` of them now; at most ``nodes`` in all, floors kept where all of them fit."""
     usable = min(nodes, sum(each.max_nodes for each in demands))
-    values = [value(each, now, usable, look_ahead_seconds) for each, now in zip(demands, held, strict=True)]
-    scale = max((float(np.abs(each[np.isfinite(each)]).max()) for each in values), default=0.0)
-    best, choices = np.zeros(usable + 1), []
-    for worth, now in zip(values, held, strict=True):
-        moved = np.abs(np.arange(usable + 1) - now)
-        best, choice = _add(best, worth - _TIE * scale * moved, np.argsort(moved, kind="stable"))
-        choices.append(choice)
-    return _trace(choices, usable)
+    most = min(usable, max((each.max_nodes for each in demands), default=0))
+    worth = _with_floors(demands, held, most, nodes, look_ahead_seconds)
+    sizes = np.arange(most + 1)
+    scale = float(np.abs(worth[np.isfinite(worth)]).max(initial=0.0))
+    worth -= _TIE * scale * np.abs(sizes - np.array(held, np.int64)[:, None])
+    stages = [np.zeros(1)]
+    for row in worth:
+        stages.append(_add(stages[-1], row, usable))
+    return _trace(stages, worth)
 
 
 def value(demand: Demand, held: int, most: int, look_ahead_seconds: float) -> Floats:
@@ -45,30 +49,45 @@ def value(demand: Demand, held: int, most: int, look_ahead_seconds: float) -> Fl
     share_new = np.maximum(sizes - held, 0) / np.maximum(sizes, 1)
     shrink, grow = demand.stalls
     stall = np.where(sizes < held, shrink, grow) * (sizes != held)
-    samples = look_ahead_seconds * rate - stall * now - demand.warmup_seconds * rate * share_new
+    samples = _samples(demand, rate, look_ahead_seconds) - stall * now - demand.warmup_seconds * rate * share_new
     allowed = (sizes == 0) | ((sizes >= demand.min_nodes) & (sizes <= demand.max_nodes))
     return np.where(allowed, demand.weight * samples, -np.inf)
 
 
-def _add(best: Floats, worth: Floats, order: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
-    """One more training: for each total k the best of ``best[k - n] + worth[n]``, and that n; options are tried in ``order``."""
-    options = order[np.isfinite(worth[order])]
-    totals = np.arange(best.size)
-    padded = np.concatenate([np.full(best.size, -np.inf), best])
-    result, choice = np.full(best.size, -np.inf), np.zeros(best.size, np.int64)
-    for first in range(0, options.size, _BLOCK):
-        block = options[first : first + _BLOCK]
-        sums = padded[best.size + totals[:, None] - block[None, :]] + worth[block][None, :]
-        chosen = sums.argmax(axis=1)
-        top = sums[totals, chosen]
-        better = top > result
-        result, choice = np.where(better, top, result), np.where(better, block[chosen], choice)
-    return result, choice
+def _samples(demand: Demand, rate: Floats, look_ahead_seconds: float) -> Floats:
+    """Without stalls: over the look-ahead, or with what each further node adds for as long as it lasts."""
+    if not demand.node_seconds:
+        return look_ahead_seconds * rate
+    last = len(demand.node_seconds) - 1
+    seconds = np.array(demand.node_seconds)[np.minimum(np.arange(rate.size - 1), last)]
+    return np.concatenate([[0.0], np.cumsum(np.diff(rate) * seconds)])
 
 
-def _trace(choices: Sequence[NDArray[np.int64]], total: int) -> tuple[int, ...]:
-    taken = []
-    for choice in reversed(choices):
-        taken.append(int(choice[total]))
+def _with_floors(demands: Sequence[Demand], held: Sequence[int], most: int, nodes: int, look_ahead_seconds: float) -> Floats:
+    """Values by training and size, -inf also below the floors that hold."""
+    worth = np.empty((len(demands), most + 1))
+    for row, demand, now, floor in zip(worth, demands, held, kept(demands, nodes), strict=True):
+        row[:] = value(demand, now, most, look_ahead_seconds)
+        row[:floor] = -np.inf
+    return worth
+
+
+def _add(before: Floats, worth: Floats, usable: int) -> Floats:
+    """One more training: for each total k the best of ``before[k - n] + worth[n]``."""
+    totals = min(usable + 1, before.size + worth.size - 1)
+    padded = np.full(totals + worth.size - 1, -np.inf)
+    padded[worth.size - 1 :][: before.size] = before[:totals]
+    shifted = sliding_window_view(padded, totals)[::-1]
+    blocks = (slice(first, first + _BLOCK) for first in range(0, worth.size, _BLOCK))
+    return np.asarray(np.max([(shifted[block] + worth[block, None]).max(axis=0) for block in blocks], axis=0))
+
+
+def _trace(stages: Sequence[Floats], worth: Floats) -> tuple[int, ...]:
+    """The sizes behind the best total: the same sums as on the way there, so the largest of them is the one that was taken."""
+    total, taken = int(stages[-1].argmax()), []
+    for before, row in zip(stages[-2::-1], worth[::-1], strict=True):
+        least, most = max(total - before.size + 1, 0), min(total, row.size - 1)
+        sizes = np.arange(least, most + 1)
+        taken.append(int(sizes[(before[total - sizes] + row[sizes]).argmax()]))
         total -= taken[-1]
     return tuple(reversed(taken))

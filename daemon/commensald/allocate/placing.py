@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from commensald.decision import Demand
+
+
+def lasting(
+    demands: Sequence[Demand], held: Mapping[str, frozenset[str]], expected_seconds: Mapping[str, float], most_seconds: float
+) -> tuple[Demand, ...]:
+    """``demands`` with how long their nodes are expected to stay: first those that are ``held``, then those that nobody holds.
+
+    Trainings that want to grow are told of the same free nodes.
+    """
+
+    def seconds(nodes: Iterable[str]) -> tuple[float, ...]:
+        return tuple(sorted((min(expected_seconds.get(node, 0.0), most_seconds) for node in nodes), reverse=True))
+
+    free = seconds(expected_seconds.keys() - frozenset().union(*held.values()))
+    return tuple(msgspec.structs.replace(each, node_seconds=seconds(held[each.training]) + free[: each.max_nodes]) for each in demands)
 
 
 def own(demands: Sequence[Demand], available: frozenset[str]) -> dict[str, frozenset[str]]:
@@ -27,7 +44,8 @@ def place(
     A training that shrinks gains nothing and one that grows gives nothing up.
     """
     held = own(demands, available)
-    longest = sorted(available, key=lambda node: (-expected_seconds.get(node, 0.0), node))
+    order = sorted(available, key=lambda node: (-expected_seconds.get(node, 0.0), node))
+    longest = {node: rank for rank, node in enumerate(order)}
     kept = {each.training: _first(longest, held[each.training], count) for each, count in zip(demands, counts, strict=True)}
     free = available.difference(*kept.values())
     for demand, count in zip(demands, counts, strict=True):
@@ -37,5 +55,7 @@ def place(
     return kept
 
 
-def _first(order: Sequence[str], among: frozenset[str], count: int) -> frozenset[str]:
-    return frozenset([node for node in order if node in among][: max(count, 0)])
+def _first(ranks: Mapping[str, int], among: frozenset[str], count: int) -> frozenset[str]:
+    if count >= len(among):
+        return among
+    return frozenset(sorted(among, key=ranks.__getitem__)[: max(count, 0)])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import msgspec
-import numpy as np
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,13 +32,19 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     def expected_seconds(self, now: float) -> float:
         """Mean time that the node stays free: the area under ``survival`` up to the planned close, at most its last point."""
         cut = math.inf if self.closes is None else max(self.closes - now, 0.0)
-        if not self.survival:
-            return cut
-        times, alive = np.array([(0.0, 1.0), *self.survival]).T
-        last = min(times[-1], cut)
-        at = np.append(times[times < last], last)
-        height = np.interp(at, times, alive)
-        return float(np.sum(np.diff(at) * (height[1:] + height[:-1])) / 2.0)
+        return _area(self.survival, cut) if self.survival else cut
+
+
+@lru_cache(maxsize=4_096)  # many nodes share a curve and a close
+def _area(survival: tuple[tuple[float, float], ...], cut: float) -> float:
+    """Under ``survival``, from (0, 1) to ``cut``."""
+    area, before, height = 0.0, 0.0, 1.0
+    for at, alive in survival:
+        if at > cut:
+            at, alive = cut, height + (alive - height) * (cut - before) / (at - before)
+        area += (at - before) * (height + alive) / 2.0
+        before, height = at, alive
+    return area
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
