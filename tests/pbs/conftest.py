@@ -1,0 +1,29 @@
+"""A fake PBS of four nodes for all tests of this folder, its commands at the front of PATH; each test leaves an empty queue."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pbs_commands import Pbs
+from pbs_fake import Fake
+
+
+@pytest.fixture(scope="session")
+def fake() -> Iterator[Fake]:
+    """Started once."""
+    with tempfile.TemporaryDirectory(prefix="commensal-pbs-") as folder, Fake(Path(folder)) as fake:
+        yield fake
+
+
+@pytest.fixture
+def pbs(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pbs]:
+    """The commands of the fake, with nothing in its queue, no fault and its first settings."""
+    monkeypatch.setenv("PATH", f"{fake.folder / 'bin'}:{os.environ['PATH']}")
+    pbs = Pbs()
+    yield pbs
+    fake.mend()
+    pbs.empty()

@@ -1,0 +1,5 @@
+"""``python -m fakepbs``."""
+
+from fakepbs.command import main
+
+main()

@@ -1,0 +1,61 @@
+"""PBS through the commands on PATH, whichever PBS that is; nothing of the fake is known here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+SECONDS = 30.0
+
+
+class Pbs:
+    """``scavenger`` and ``primary`` are the names of two queues, below and above ``preempt_queue_prio``."""
+
+    def __init__(self, primary: str = "primaryq", scavenger: str = "scavq") -> None:
+        self.primary, self.scavenger = primary, scavenger
+
+    def run(self, *argv: str, stdin: str = "") -> str:
+        """What a command prints. Raises CalledProcessError."""
+        return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+
+    def qsub(self, script: str, *options: str) -> str:
+        """The id of the job."""
+        return self.run("qsub", *options, stdin=script).strip()
+
+    def jobs(self, *options: str) -> dict[str, dict[str, Any]]:
+        """Everything in the queue, or what ``qstat`` shows with these options."""
+        found: dict[str, dict[str, Any]] = json.loads(self.run("qstat", "-f", "-t", "-F", "json", *options)).get("Jobs", {})
+        return found
+
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """As ``pbsnodes`` shows them."""
+        found: dict[str, dict[str, Any]] = json.loads(self.run("pbsnodes", "-a", "-F", "json"))["nodes"]
+        return found
+
+    def of(self, queue: str) -> dict[str, dict[str, Any]]:
+        """The jobs of one queue."""
+        return {job: table for job, table in self.jobs().items() if table["queue"] == queue}
+
+    def running(self, queue: str) -> dict[str, str]:
+        """Node -> job, of one queue."""
+        found = {job: table for job, table in self.of(queue).items() if table["job_state"] == "R" and "exec_host" in table}
+        return {place.partition("/")[0]: job for job, table in found.items() for place in table["exec_host"].split("+")}
+
+    def empty(self) -> None:
+        """Delete all jobs of both queues, and wait until they are gone."""
+        ours = [job for queue in (self.primary, self.scavenger) for job in self.of(queue)]
+        if ours:
+            subprocess.run(["qdel", *ours], timeout=SECONDS, check=False, capture_output=True)
+        until(lambda: not [job for queue in (self.primary, self.scavenger) for job in self.of(queue)], "the queue to be empty")
+
+
+def until(what: Callable[[], bool], words: str, seconds: float = SECONDS) -> float:
+    """How long it took. Raises AssertionError."""
+    began = time.monotonic()
+    while not what():
+        assert time.monotonic() - began < seconds, f"waited {seconds:g} s for {words}"
+        time.sleep(0.05)
+    return time.monotonic() - began
