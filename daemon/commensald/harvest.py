@@ -1,6 +1,7 @@
 """Which nodes a pilot may have: a total table over a node's base state and flags.
 
 The words are those of Slurm's slurm.h (``NODE_STATE_*``, NODE_STATE_FLAGS), as ``scontrol show node`` prints them: BASE+FLAG+FLAG.
+Other schedulers' words are brought to these in their own rooms.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Harvest(IntEnum):
 
 FLAGS: dict[str, Harvest] = {
     "BLOCKED": Harvest.STAY,  # kept free beside an exclusive topology job
+    "BUSY": Harvest.STAY,  # PBS: its load is above max_load
     "CLOUD": Harvest.START,
     "COMPLETING": Harvest.STAY,  # the epilog of the last job still runs
     "DRAIN": Harvest.LEAVE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from commensald.schedulers import SchedulerError
 
 ERROR_CHARACTERS = 500
+FIRST_PAUSE_SECONDS = 5.0
+MOST_PAUSE_SECONDS = 60.0
 
 
 class CommandTimeoutError(SchedulerError):
@@ -50,6 +53,11 @@ class Runner:
         if process.returncode != 0:
             raise SchedulerError(f"{argv[0]}: exit {process.returncode}", errors.decode(errors="replace")[-ERROR_CHARACTERS:].strip())
         return out.decode(errors="replace")
+
+
+def pause_seconds(failures: int) -> float:
+    """How long to leave a scheduler alone after so many failures in a row; with jitter, so that nobody asks in step."""
+    return min(FIRST_PAUSE_SECONDS * 2.0 ** (failures - 1), MOST_PAUSE_SECONDS) * random.uniform(0.75, 1.25)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import pwd
-import random
 import time
 from collections.abc import Sequence
 
@@ -14,7 +13,7 @@ import msgspec
 
 from commensald.cluster import Facts, Job, JobState, Snapshot
 from commensald.schedulers import PilotSpec, SchedulerError
-from commensald.schedulers.runner import CommandTimeoutError, Runner
+from commensald.schedulers.runner import CommandTimeoutError, Runner, pause_seconds
 from commensald.schedulers.slurm import commands, script, sdiag, settings
 from commensald.schedulers.slurm.bindings import Bindings
 from commensald.schedulers.slurm.jobs import jobs
@@ -29,8 +28,6 @@ SETTINGS_SECONDS = 300.0
 """Partitions, configuration and load are read again after so long."""
 LONGEST_SECONDS = 7 * 86_400.0
 """A pilot always has a finite limit: without one it could never start before a maintenance reservation."""
-FIRST_PAUSE_SECONDS = 5.0
-MOST_PAUSE_SECONDS = 60.0
 
 
 class SlurmScheduler:
@@ -71,7 +68,7 @@ class SlurmScheduler:
     def rest_seconds(self) -> float:
         """How long the controller is to be left alone: longer the slower it is, and after each failure in a row."""
         if self._failures:
-            return min(FIRST_PAUSE_SECONDS * 2.0 ** (self._failures - 1), MOST_PAUSE_SECONDS) * random.uniform(0.75, 1.25)
+            return pause_seconds(self._failures)
         return sdiag.rest_seconds(self._site.load if self._site else None, self._query_seconds)
 
     async def submit(self, spec: PilotSpec) -> str:
