@@ -28,6 +28,7 @@ def training(name: str = "t", **more: object) -> Demand:
         ElasticBatch(least=32, most=500, times=PLAIN, per_device=64),
         ElasticBatch(least=32, most=500, times=TABLES, per_device=128),
         ElasticBatch(least=20, most=300, times=msgspec.structs.replace(PLAIN, micro_batch=24)),
+        ElasticBatch(least=20, most=300, times=msgspec.structs.replace(PLAIN, micro_batch=24), per_device=50),
         ElasticBatch(least=32, most=500, times=PLAIN, noise_scale=80.0),
     ],
 )

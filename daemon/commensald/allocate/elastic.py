@@ -76,5 +76,5 @@ def _candidates(elastic: ElasticBatch, nodes: Ints) -> Ints:
         kinks.append(nodes * np.array([round(samples) for samples, _ in elastic.times.processing]))
     elif elastic.times.micro_batch is not None:
         round_of_shards = nodes * elastic.times.micro_batch
-        kinks += [grid // round_of_shards * round_of_shards, limit // round_of_shards * round_of_shards]
+        kinks.append(grid // round_of_shards * round_of_shards)
     return np.sort(np.clip(np.concatenate(kinks, axis=1), elastic.least, np.maximum(limit, elastic.least)), axis=1)
