@@ -45,7 +45,7 @@ def job(cluster: Cluster, which: Record, now: float, estimate: tuple[float, tupl
             "queue": which.queue,
             "server": site.server,
             "Account_Name": asked.account,
-            "Checkpoint": None if active_subjob else "u",
+            "Checkpoint": None if active_subjob else asked.checkpoint,
             "ctime": day(which.created),
             "Error_Path": _path(which, site, asked.error, "e"),
             "exec_host": which.exec_host or None,

@@ -194,7 +194,8 @@ class Cluster:
 
     def _method(self, asked: Asked) -> str | None:
         """The first of ``preempt_order`` that works for this job. C leaves what a checkpoint_abort script does: killed, and requeued."""
-        return next((letter for letter in self.site.preempt_order if letter != "R" or asked.rerunable), None)
+        useless = ("R" if not asked.rerunable else "") + ("C" if asked.checkpoint == "n" else "")
+        return next((letter for letter in self.site.preempt_order if letter not in useless), None)
 
     def _queue(self, job: Record, now: float, *, first: bool = False) -> None:
         """Hand it to the core; one that can never run waits for ever, with a comment."""

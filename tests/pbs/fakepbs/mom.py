@@ -45,7 +45,7 @@ class Mom:
         hosts.write_text("".join(f"{node}\n" for node in job.nodes))
         out, errors = self._files(job)
         shell = JOINED if errors is None else SPLIT
-        argv = ["/bin/sh", "-c", shell, str(errors), "/bin/bash", str(script)]
+        argv = ["/bin/sh", "-c", shell, str(errors), job.asked.shell, str(script)]
         process = JobProcess(argv, f"{self._mark}.{job.id}.{job.run_count}", environment(job, self._site, hosts), out)
         self._processes[job.id] = process
         asyncio.get_running_loop().add_reader(process.pidfd, self._main_ended, job.id)

@@ -44,6 +44,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     array: tuple[int, int] | None
     mail: str
     priority: int
+    checkpoint: str
+    shell: str
     argv: str
 
     @property
@@ -99,6 +101,8 @@ def read(argv: Sequence[str], script: str, environment: Mapping[str, str]) -> As
         array=_array(given["-J"]) if "-J" in given else None,
         mail=given.get("-m", "a"),
         priority=int(given.get("-p", "0")),
+        checkpoint=given.get("-c", "u"),
+        shell=given.get("-S", "/bin/bash"),
         argv=" ".join(argv),
     )
 
@@ -138,7 +142,7 @@ def _directives(script: str) -> list[tuple[str, str]]:
 
 
 def _refuse(given: Mapping[str, str]) -> None:
-    unknown = {"-a", "-c", "-C", "-R", "-u"} & given.keys()
+    unknown = {"-a", "-C", "-R", "-u"} & given.keys()
     if unknown:
         raise PbsError((2, "the fake does not know {}"), ", ".join(sorted(unknown)))
     for key in _pairs(given.get("-W", "")):

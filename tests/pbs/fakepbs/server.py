@@ -4,6 +4,7 @@ clients, SIGUSR2 brings it back: jobs run on meanwhile, as they do while ``pbs_s
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from pathlib import Path
@@ -78,9 +79,16 @@ class Server:
         self._cluster.ended(job, exit_status, time.time())
         self._turn()
 
+    def _show_times_in(self, zone: str | None) -> None:
+        """PBS's clients print times as their own host sees them."""
+        os.environ.pop("TZ", None)
+        os.environ |= {"TZ": zone} if zone else {}
+        time.tzset()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = msgspec.json.decode(await reader.readline(), type=Request)
+            self._show_times_in(request.environment.get("TZ"))
             reply = self._programs.answer(request, time.time())
             writer.write(msgspec.json.encode(reply) + b"\n")
             await writer.drain()
