@@ -89,6 +89,7 @@ def test_the_jobs_of_an_array_are_one_ring_and_one_may_be_lost(plain: Plain) -> 
 def test_the_first_job_of_an_array_comes_back_to_the_ring_that_stepped_on(plain: Plain) -> None:
     plain.submit("--array=0-2", "--nodes=1", "--partition=scavenger")
     plain.until_members(3)
+    until(lambda: re.search(r"members=n\d,n\d,n\d(.|\n)* measured ", plain.log()) is not None, "the three to step", 60.0)
     first = next(line.split()[1] for line in plain.where.slurm("squeue", "-h", "-o", "%i %A").splitlines() if "_0 " in line)
     plain.where.slurm("scontrol", "requeue", first)
     until(lambda: re.search(r"generation=2\.\d+ members=n\d,n\d,n\d", plain.log()) is not None, "all three in one ring again", 90.0)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import signal
 import time
 from pathlib import Path
 
-import pytest
 from installation import GRACE_SECONDS, Installation, until
 
-from commensald.schedulers.slurm import script
+from commensald.schedulers import PilotSpec
+from commensald.schedulers.slurm import commands, script
 
 SCRIPTS = Path(__file__).parent / "scripts"
 EXIT_SECONDS = 2.0
@@ -186,23 +185,15 @@ def test_standing_pilots_fill_a_new_hole_before_the_daemon_has_looked(where: Ins
     until(lambda: not where.jobs(), "all pilots to be withdrawn", 60.0)
 
 
-def test_the_window_of_a_planned_job_closes_when_slurm_plans_to_start_it(where: Installation) -> None:
-    primary(where, 1, 50.0, "-w", "n1")
-    where.slurm("sbatch", "-p", "primary", "-N4", "--exclusive", "-t1", "-o/dev/null", "--wrap", "sleep 1")
-    where.start_daemon()
-    planned = ""
-
-    def plans() -> bool:
-        nonlocal planned
-        planned = where.slurm("squeue", "-h", "--start", "-p", "primary", "-t", "PENDING", "-o", "%S").strip()
-        return planned not in ("", "N/A")
-
-    until(plans, "Slurm to plan the job")
-    starts = time.mktime(time.strptime(planned, "%Y-%m-%dT%H:%M:%S"))
-    until(lambda: "as the scheduler plans" in where.ask("windows"), "the daemon to see the plan")
-    rows = {row["node"]: row for row in json.loads(where.ask("windows", "--json"))}
-    for node in ("n2", "n3", "n4"):
-        assert time.time() + rows[node]["closes_seconds"] == pytest.approx(starts, abs=12.0)
+def test_limits_of_the_login_node_are_not_those_of_a_pilot(where: Installation) -> None:
+    told, path = where.folder / "limit", where.folder / "limit.sh"
+    where.account.run(["sh", "-c", 'echo "#!/bin/sh\nulimit -S -n > $0.new; mv $0.new $0" > "$1"', str(told), str(path)], {})
+    spec = PilotSpec(uuid="u", argv=(), folder=str(where.folder), partition="scavenger")
+    where.slurm("sh", "-c", 'ulimit -S -n 300 && exec "$@"', "sh", *commands.sbatch(spec, 60.0), str(path))
+    until(told.exists, "the pilot to tell")
+    node = int((where.folder / "slurm" / "run" / "slurmd.n1.pid").read_text())
+    limits = Path(f"/proc/{node}/limits").read_text()
+    assert int(told.read_text()) == int(re.findall(r"Max open files +(\d+)", limits)[0]) > 300
 
 
 def test_grace_is_what_the_cluster_says(where: Installation) -> None:

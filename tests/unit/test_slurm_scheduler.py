@@ -137,6 +137,16 @@ def test_the_id_of_a_pilot(folder: Path, printed: str) -> None:
     assert "exec srun" in (folder / "script").read_text()
 
 
+def test_the_whole_command_line_of_a_pilot() -> None:
+    spec = PilotSpec(uuid="u1", argv=("python",), folder="/pilots/100%", node="n1", partition="scavenger", qos="idle", account="lab")
+    assert commands.sbatch(spec, 3599.0) == [
+        *("sbatch", "--parsable", "--job-name=commensal", "--comment=commensal:u1", "--nodes=1", "--ntasks=1", "--exclusive", "--mem=0"),
+        *("--time=59", "--signal=USR1@60", "--open-mode=append", "--no-requeue", "--export=ALL", "--propagate=NONE"),
+        *("--chdir=/pilots/100%", "--output=/pilots/100%%/u1.log", "--nodelist=n1"),
+        *("--partition=scavenger", "--qos=idle", "--account=lab"),
+    ]
+
+
 def test_a_pilot_whose_submission_got_no_answer_is_looked_for_by_its_tag(folder: Path) -> None:
     command(folder, "sbatch", "#!/bin/sh\nsleep 60\n")
     command(folder, "squeue", f'#!/bin/sh\necho "$@" > "{folder}/squeue"\necho "12|commensal:other"\necho "4712|commensal:u1"\n')

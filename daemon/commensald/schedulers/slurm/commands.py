@@ -52,6 +52,7 @@ def sbatch(spec: PilotSpec, seconds: float) -> list[str]:
     """Submits one pilot for so long; its script comes on stdin. Raises WrongNameError.
 
     ``--export=ALL`` exports the clean :func:`environment` that sbatch itself gets; anything else makes 22.05 run the user's login profile.
+    ``--propagate=NONE``: a login node's resource limits (memory, locked memory, open files) are not meant for nodes.
     ``--no-requeue``: a preempted pilot is gone, on every version, instead of pending for a node that somebody needs.
     """
     folder = spec.folder.replace("%", "%%")
@@ -70,6 +71,7 @@ def sbatch(spec: PilotSpec, seconds: float) -> list[str]:
         "--open-mode=append",
         "--no-requeue",
         "--export=ALL",
+        "--propagate=NONE",
         f"--chdir={spec.folder}",
         f"--output={folder}/{spec.uuid}.log",
         *([] if spec.node is None else [f"--nodelist={node_name(spec.node)}"]),
