@@ -21,9 +21,10 @@ ELSEWHERE = {
     "drain": "commensald.cli.status:drain",
     "config": "commensald.cli.configuration:config",
     "doctor": "commensald.cli.doctor:doctor",
+    "plan": "commensald.cli.plan:plan",
     "demo": "commensald.demo.command:demo",
 }
-ALONE = frozenset(("config", "demo", "doctor"))
+ALONE = frozenset(("config", "demo", "doctor", "plan"))
 """Commands that ask no daemon."""
 
 
