@@ -16,9 +16,9 @@ def every(quotas: Sequence[int], least: int, most: int, largest: int = LARGEST) 
     """All mixes of ``least`` to ``most`` nodes within ``quotas``; ``None`` where there are more than ``largest``."""
     rows: Mixes = np.zeros((1, 0), np.int64)
     for quota in quotas:
-        counts = np.arange(min(quota, most) + 1)
-        if len(rows) * counts.size > largest:
+        room = np.minimum(most - rows.sum(axis=1), quota)
+        if (room + 1).sum() > largest:
             return None
-        rows = np.column_stack([np.repeat(rows, counts.size, axis=0), np.tile(counts, len(rows))])
-        rows = rows[rows.sum(axis=1) <= most]
+        wider = ((rows[room >= count], count) for count in range(max(room) + 1))
+        rows = np.concatenate([np.column_stack([each, np.full(len(each), count)]) for each, count in wider])
     return np.asarray(rows[rows.sum(axis=1) >= least])
