@@ -23,8 +23,9 @@ ELSEWHERE = {
     "doctor": "commensald.cli.doctor:doctor",
     "plan": "commensald.cli.plan:plan",
     "demo": "commensald.demo.command:demo",
+    "replay": "commensald.cli.replay:replay",
 }
-ALONE = frozenset(("config", "demo", "doctor", "plan"))
+ALONE = frozenset(("config", "demo", "doctor", "plan", "replay"))
 """Commands that ask no daemon."""
 
 

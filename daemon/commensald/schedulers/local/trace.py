@@ -37,14 +37,15 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
         return asked if job.seconds > job.requested_seconds else max(asked, self.seconds(job))
 
 
-def workload(log: SwfLog, scale: Scale) -> tuple[WorkloadJob, ...]:
-    """The log's jobs from its first moment with a pending job, on ``scale.nodes`` nodes.
+def workload(log: SwfLog, scale: Scale, origin: float | None = None) -> tuple[WorkloadJob, ...]:
+    """The log's jobs from ``origin`` on (``None``: from its first moment with a pending job), on ``scale.nodes`` nodes.
 
     Jobs that ran at that moment come first, with what is left of them, then the ones that waited, all at 0; then the rest.
     A log that does not tell waits is scheduled by our own core first.
     """
     begun = _starts(log, scale)
-    origin = first_pending(log.jobs, begun)
+    if origin is None:
+        origin = first_pending(log.jobs, begun)
     present = [(at, job) for at, job in zip(begun, log.jobs, strict=True) if at + job.seconds > origin]
     running = sorted((pair for pair in present if pair[0] <= origin), key=lambda pair: pair[0])
     waiting = [job for at, job in present if at > origin]
