@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from commensald.schedulers.pbs.attributes import says_enough, wanted
 from commensald.schedulers.pbs.names import JOB
-from commensald.schedulers.pbs.records import Part, Reading, Record, UnreadableError, together
+from commensald.schedulers.pbs.records import Part, Reading, Record, UnreadableError, cut, together
 from commensald.schedulers.pbs.repair import members, mended
 
 _JOB_BEGINS = re.compile(rf'(?<!\\)"({JOB})"\s*:\s*(?=\{{)', re.ASCII)
@@ -99,9 +99,7 @@ def flat(found: Mapping[str, object], prefix: str = "") -> Record:
 
 
 def _one_by_one(text: str) -> Reading:
-    begins = list(_JOB_BEGINS.finditer(text))
-    ends = [*(each.start() for each in begins[1:]), len(text)]
-    parts = [_part(begin[1], text[begin.end() : end]) for begin, end in zip(begins, ends, strict=True)]
+    parts = [_part(name, part) for name, part in cut(text, _JOB_BEGINS)]
     whole = bool(parts) and _came_to_its_end(parts[-1], text)
     if parts and not whole and parts[-1].tail is None:
         parts[-1] = Part(parts[-1].name, None, None, True)

@@ -11,6 +11,7 @@ from commensald.cluster import PILOT_TAG, Job, JobState
 from commensald.schedulers import SchedulerError
 from commensald.schedulers.pbs import names
 from commensald.schedulers.pbs.attributes import PILOT
+from commensald.schedulers.pbs.queues import KILL_DELAY_SECONDS, Queue
 from commensald.schedulers.pbs.records import Reading, Record, count, integer, need
 from commensald.schedulers.pbs.states import RERUN, job_state
 from commensald.schedulers.pbs.times import duration, instant
@@ -23,10 +24,10 @@ _PLACED = frozenset({JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING})
 
 
 class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """What else a job's record means something by: ``hosts`` by vnode, priorities of queues, and the queues of reservations."""
+    """What else a job's record means something by: ``hosts`` by vnode, ``queues`` by name, and which of them belong to reservations."""
 
     hosts: Mapping[str, str] = {}
-    priorities: Mapping[str, int] = {}
+    queues: Mapping[str, Queue] = {}
     reserved: frozenset[str] = frozenset()
 
 
@@ -68,10 +69,12 @@ def _unknown(name: str, record: Record, around: Around) -> Job:
 
 
 def _job(name: str, record: Record, around: Around, now: float) -> Job:
-    queue = record.get("queue", "").partition("@")[0]
+    name_of_queue = record.get("queue", "").partition("@")[0]
+    queue = around.queues.get(name_of_queue)
     state = job_state(need(record, "job_state"))
-    state = JobState.HELD if state is JobState.PENDING and queue in around.reserved else state  # the reservation claims the nodes
+    state = JobState.HELD if state is JobState.PENDING and name_of_queue in around.reserved else state  # the reservation claims the nodes
     placed = state in _PLACED
+    told = _told_to_end(record, now) if state is JobState.RUNNING else None
     start = instant(record.get("stime" if placed else "estimated.start_time", ""))
     limit = duration(record["Resource_List.walltime"]) if "Resource_List.walltime" in record else None
     return Job(
@@ -79,19 +82,19 @@ def _job(name: str, record: Record, around: Around, now: float) -> Job:
         name=record.get("Job_Name", ""),
         owner=need(record, "Job_Owner").partition("@")[0],
         account=record.get("Account_Name", ""),
-        partition=queue,
+        partition=name_of_queue,
         state=state,
-        nodes=_nodes(record, around.hosts) if placed else (),
+        nodes=_nodes(record, around.hosts) if placed or state is JobState.UNKNOWN else (),
         node_count=count(record.get("Resource_List.nodect", "1")),
         submitted=instant(record.get("qtime") or record.get("ctime", "")),
         eligible=instant(record.get("Execution_Time") or record.get("etime", "")),
         start=start,
-        end=_end(record, start, limit, now) if placed else None,
+        end=_killed(told, queue) if told is not None else _end(record, start, limit, now) if placed else None,
         time_limit=limit,
-        priority=around.priorities.get(queue, 0) * PRIORITIES + integer(record.get("Priority", "0")),
+        priority=(queue.priority if queue else 0) * PRIORITIES + integer(record.get("Priority", "0")),
         planned_nodes=_on(names.vnodes(record.get("estimated.exec_vnode", "")), around.hosts) if state is JobState.PENDING else (),
         comment=_tag(record),
-        preempted_at=_told_to_end(record, now) if state is JobState.RUNNING else None,
+        preempted_at=told,
     )
 
 
@@ -129,6 +132,10 @@ def _end(record: Record, start: float | None, limit: float | None, now: float) -
 def _told_to_end(record: Record, now: float) -> float | None:
     """When a running job was told to end: the preemption that nothing else in its record shows."""
     return (instant(record.get("mtime", "")) or now) if record.get("substate") in RERUN else None
+
+
+def _killed(told: float, queue: Queue | None) -> float:
+    return told + (queue.kill_delay_seconds if queue else KILL_DELAY_SECONDS)
 
 
 def _runs(record: Record) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -64,6 +65,12 @@ def together(parts: Sequence[Part], whole: bool, taken: float | None = None) -> 
         whole=whole,
         taken=taken,
     )
+
+
+def cut(text: str, heading: re.Pattern[str]) -> list[tuple[str, str]]:
+    """The parts that begin with a ``heading``, by the name that is its first group; what stands before the first one is left out."""
+    begins = [*heading.finditer(text), None]
+    return [(here[1], text[here.end() : there.start() if there else len(text)]) for here, there in pairwise(begins) if here is not None]
 
 
 def need(record: Record, key: str) -> str:

@@ -106,8 +106,7 @@ class PbsScheduler:
         reading, vnodes, reserved = await asyncio.gather(self._queries.jobs(), self._queries.nodes(), self._queries.reservations())
         self._query_seconds = time.monotonic() - began
         self._nodes = nodes(vnodes, site.queues)
-        priorities = {name: each.priority for name, each in site.queues.items()}
-        around = Around(hosts=hosts(vnodes), priorities=priorities, reserved=queues(reserved))
+        around = Around(hosts=hosts(vnodes), queues=site.queues, reserved=queues(reserved))
         seen = await asyncio.to_thread(jobs, reading, around, asked)
         self._report_unknown(seen)
         await self._delete(spent(seen, reading.records, self._owner))

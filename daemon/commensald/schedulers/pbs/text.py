@@ -10,7 +10,7 @@ import re
 
 from commensald.schedulers.pbs.attributes import PILOT, says_enough, wanted
 from commensald.schedulers.pbs.names import JOB
-from commensald.schedulers.pbs.records import Part, Reading, Record, UnreadableError, together
+from commensald.schedulers.pbs.records import Part, Reading, Record, UnreadableError, cut, together
 
 _JOB = re.compile(rf"^Job Id: ({JOB})$", re.ASCII | re.MULTILINE)
 _RESERVATION = re.compile(r"^Resv ID: (\S+)$", re.MULTILINE)
@@ -19,7 +19,10 @@ _PILOT = re.compile(rf"(?:^|,){PILOT}=([0-9A-Za-z-]+)(?=,|$)")
 
 
 def jobs(text: str) -> Reading:
-    """``qstat -f [-t]``; no text is an answer too. Raises UnreadableError where it is something else."""
+    """``qstat -f [-t]``; no text is an answer too. Raises UnreadableError where it is something else.
+
+    Text that was cut between two jobs looks whole; what the command's exit code says must be looked at first.
+    """
     parts = [_job(name, part) for name, part in _parts(_JOB, text)]
     whole = not parts or text.endswith("\n\n")
     if not whole:
@@ -51,11 +54,10 @@ def attributes(text: str, *, indented: bool = True) -> Record:
 
 
 def _parts(heading: re.Pattern[str], text: str) -> list[tuple[str, str]]:
-    begins = list(heading.finditer(text))
-    if text.strip() and not begins:
+    parts = cut(text, heading)
+    if text.strip() and not parts:
         raise UnreadableError("not the text of PBS", text[:300])
-    ends = [*(each.start() for each in begins[1:]), len(text)]
-    return [(begin[1], text[begin.end() : end]) for begin, end in zip(begins, ends, strict=True)]
+    return parts
 
 
 def _job(name: str, text: str) -> Part:
