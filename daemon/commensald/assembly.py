@@ -22,6 +22,7 @@ from commensald.ledger import Ledger
 from commensald.notify import notify
 from commensald.schedulers import Scheduler
 from commensald.schedulers.local.client import LocalScheduler
+from commensald.schedulers.pbs.scheduler import PbsScheduler
 from commensald.schedulers.slurm.scheduler import SlurmScheduler
 from commensald.service import Service
 from commensald.strict import InputError
@@ -89,6 +90,14 @@ def scheduler(config: Config) -> Scheduler:
     asked = config.scheduler
     if asked.kind == "local":
         return LocalScheduler(Path(asked.socket))
+    if asked.kind == "pbs":
+        return PbsScheduler(
+            queue=config.pilots.partition,
+            pbs_conf=asked.pbs_conf,
+            path=asked.path,
+            timeout_seconds=asked.command_seconds,
+            shrink_to_fit=asked.shrink_to_fit,
+        )
     return SlurmScheduler(
         partition=config.pilots.partition,
         qos=config.pilots.qos,

@@ -52,14 +52,16 @@ class DaemonSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchedulerSection(msgspec.Struct, frozen=True, kw_only=True):
-    """``[scheduler]``: which batch scheduler; for the embedded one its socket, for Slurm how its commands and bindings are found."""
+    """``[scheduler]``: which batch scheduler; for the embedded one its socket, for Slurm and PBS how their commands are found."""
 
-    kind: Literal["local", "slurm"] = "local"
+    kind: Literal["local", "slurm", "pbs"] = "local"
     socket: str = msgspec.field(default_factory=lambda: str(_runtime() / "local-cluster.sock"))
     slurm_conf: str | None = None
+    pbs_conf: str | None = None
     path: str | None = None
     command_seconds: Positive = 20.0
     pyslurm: bool = True
+    shrink_to_fit: bool = True
 
 
 class PilotsSection(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,7 +70,7 @@ def test_an_explicit_file_replaces_the_search(tmp_path: Path) -> None:
         ("[ring]\nbeat_seconds = 2\n", "c.toml: ring.beat_seconds: expected less than ring.lost_after (2), got 2"),
         ("[backoff]\nfirst_seconds = 700\n", "c.toml: backoff.first_seconds: expected at most backoff.most_seconds (600), got 700"),
         ("[limits]\nquiet_hours = ['08:00-08:00']\n", "c.toml: limits.quiet_hours: expected two different times, got 08:00-08:00"),
-        ("[scheduler]\nkind = 'slrum'\n", "c.toml: scheduler.kind: expected 'local' or 'slurm', got 'slrum'"),
+        ("[scheduler]\nkind = 'slrum'\n", "c.toml: scheduler.kind: expected 'local' or 'slurm' or 'pbs', got 'slrum'"),
         ("[pilots]\nenvironment = { A = 1 }\n", "c.toml: pilots.environment[...]: expected str, got int"),
     ],
 )
