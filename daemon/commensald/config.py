@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from commensald.coordinator import Limits
-from commensald.decision import AllocatorName
+from commensald.decision import AllocatorName, BigM
 from commensald.plausible import faults
 from commensald.strict import InputError, convert, read_toml, refuse_unknown, unknown
 
@@ -93,11 +93,23 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     kill_switch: str | None = None
 
 
+class CapTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """``[allocate.caps.NAME]``: most nodes, of a folded list or of all, for the trainings of an owner, an account, or all together."""
+
+    most: Annotated[int, msgspec.Meta(ge=0)]
+    nodes: str | None = None
+    owner: str | None = None
+    account: str | None = None
+
+
 class AllocateSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[allocate]``: who shares the nodes among trainings, and what a node is worth to one."""
 
     allocator: AllocatorName = "exact"
     look_ahead_seconds: Positive = 120.0
+    big_m: BigM = "correct"
+    milp_seconds: Positive = 10.0
+    caps: dict[str, CapTable] = {}
     fair_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     survival_aware: bool = False
     survival_cap_seconds: Positive = 600.0

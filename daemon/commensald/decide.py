@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commensald.allocate.choice import allocator
-from commensald.allocate.placing import lasting, own, place
+import msgspec
+
+from commensald.allocate.caps import admitted, left
+from commensald.allocate.choice import Shared, allocator, share
+from commensald.allocate.placing import lasting, own
 from commensald.cluster import PILOT_TAG, Snapshot
 from commensald.decision import Decision, Demand, Pilot, Policy, Request
 from commensald.forecast.pilots import aimed, longest, standing
@@ -37,12 +40,16 @@ def decide(
     nodes: dict[str, frozenset[str]] = {each.training: frozenset() for each in demands}
     submit: list[Request] = []
     cancel: list[str] = []
+    notes: list[str] = []
     for owner in sorted({each.owner for each in demands} | {each.owner for each in pilots}):
         theirs = _Owner(owner, seen, demands, pilots)
-        nodes |= theirs.share()
+        shared = theirs.share()
+        nodes |= shared.nodes
         submit += theirs.submit(submit)
         cancel += theirs.given_up
-    return Decision(submit=tuple(submit), cancel=tuple(sorted(cancel)), nodes=nodes)
+        notes += filter(None, [shared.note])
+        seen.policy = msgspec.structs.replace(policy, caps=left(policy.caps, demands, nodes))
+    return Decision(submit=tuple(submit), cancel=tuple(sorted(cancel)), nodes=nodes, notes=tuple(notes))
 
 
 class _Seen:
@@ -130,9 +137,9 @@ class _Owner:
     def _usefulness(self, pilot: Pilot) -> tuple[bool, float, str]:
         return pilot.running, self._seen.expected.get(pilot.node or "", 0.0), pilot.uuid
 
-    def share(self) -> dict[str, frozenset[str]]:
+    def share(self) -> Shared:
         """Training -> nodes, over the nodes whose pilots run."""
-        return place(self._active, self._counts(len(self._available)), self._available, self._seen.expected)
+        return share(self._seen.policy, self._active, self._available, self._seen.expected)
 
     def submit(self, before: Sequence[Request]) -> list[Request]:
         """Aimed pilots, as many as the allocator would use if all of them and the pending ones were there, then standing ones.
@@ -142,7 +149,8 @@ class _Owner:
         seen, policy = self._seen, self._seen.policy
         most = self._most if policy.max_pilots is None else min(self._most, policy.max_pilots - len(before))
         room, taken = max(most - len(self._live), 0), {each.node for each in before}
-        best = aimed((each for each in seen.idle() if each.node not in taken), self._owner, seen.facts, seen.now, policy)[:room]
+        idle = aimed((each for each in seen.idle() if each.node not in taken), self._owner, seen.facts, seen.now, policy)
+        best = admitted(policy.caps, self._active, (each.node for each in self._live), idle)[:room]
         coming = len(self._available) + sum(not each.running for each in self._live)
         chosen = list(best[: self._useful(coming, len(best))])
         missing = self._stand_by(coming + len(chosen), room - len(chosen)) - len(self._standing)

@@ -10,6 +10,7 @@ import msgspec
 from commensald.allocate.elastic import ElasticBatch
 
 AllocatorName = Literal["exact", "milp", "equal", "equal-fair", "batch"]
+BigM = Literal["published", "correct"]
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +18,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
 
     training: str
     owner: str
+    account: str | None = None
     min_nodes: int = 1
     max_nodes: int = 1
     floor_nodes: int = 0
@@ -55,6 +57,15 @@ class Pilot(msgspec.Struct, frozen=True, kw_only=True):
     """The scheduler has claimed its node: it is leaving and counts for nothing."""
 
 
+class Cap(msgspec.Struct, frozen=True, kw_only=True):
+    """At most ``most`` of ``nodes`` for the trainings of ``owner`` and ``account`` together; ``None``: of all nodes, of all owners."""
+
+    most: int
+    nodes: frozenset[str] | None = None
+    owner: str | None = None
+    account: str | None = None
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How decisions are made; seconds unless named otherwise, ``None`` is without limit."""
 
@@ -68,6 +79,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Value a node for as long as it is expected to stay, not for the look-ahead: loses 2 to 5 points (research/policy.md, section D)."""
     survival_cap_seconds: float = 600.0
     """No node is valued for longer."""
+    caps: tuple[Cap, ...] = ()
+    """For the allocator "milp"."""
+    big_m: BigM = "correct"
+    """Which bound it uses: "published" repeats FreeTrain's fault (research/papers.md 1.3)."""
+    milp_seconds: float = 10.0
+    """When it has proved no optimum by then, everybody keeps what they hold."""
     start_lag_seconds: float = 2.0
     """From a decision to the start of its pilot."""
     minimum_window_seconds: float = 10.0
@@ -101,3 +118,5 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Uuids of pilots that nobody wants any more."""
     nodes: Mapping[str, frozenset[str]] = {}
     """Training -> the nodes its members should hold."""
+    notes: tuple[str, ...] = ()
+    """What an administrator should know."""

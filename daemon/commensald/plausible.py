@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from commensald.schedulers.slurm.names import WrongNameError, node_names
+
 if TYPE_CHECKING:
-    from commensald.config import Config
+    from commensald.config import AllocateSection, Config
 
 
 def faults(config: Config) -> Iterator[tuple[str, str]]:
@@ -20,10 +23,23 @@ def faults(config: Config) -> Iterator[tuple[str, str]]:
         yield "ring.beat_seconds", f"expected less than ring.lost_after ({ring.lost_after:g}), got {ring.beat_seconds:g}"
     if backoff.first_seconds > backoff.most_seconds:
         yield "backoff.first_seconds", f"expected at most backoff.most_seconds ({backoff.most_seconds:g}), got {backoff.first_seconds:g}"
+    yield from _allocation(config.allocate)
     for hours in config.limits.quiet_hours:
         begin, _, end = hours.partition("-")
         if begin == end:
             yield "limits.quiet_hours", f"expected two different times, got {hours}"
+
+
+def _allocation(allocate: AllocateSection) -> Iterator[tuple[str, str]]:
+    if allocate.allocator == "milp" and find_spec("highspy") is None:
+        yield "allocate.allocator", "'milp' needs HiGHS: pip install 'commensal[milp]'"
+    if allocate.caps and allocate.allocator != "milp":
+        yield "allocate.caps", f"expected allocate.allocator = 'milp', the only one that keeps caps, got '{allocate.allocator}'"
+    for name, cap in allocate.caps.items():
+        try:
+            node_names(cap.nodes or "")
+        except WrongNameError as error:
+            yield "allocate.caps", f"{name}.nodes: {error}"
 
 
 def _numbers(config: Config) -> Iterator[tuple[str, str]]:

@@ -18,9 +18,9 @@ import msgspec
 
 from commensald import limits, reconcile, requests
 from commensald.cluster import Snapshot
-from commensald.config import Config
+from commensald.config import CapTable, Config
 from commensald.decide import decide
-from commensald.decision import Decision, Policy
+from commensald.decision import Cap, Decision, Policy
 from commensald.events import Emit
 from commensald.fleet import Fleet
 from commensald.forecast import Forecast, rows
@@ -31,6 +31,7 @@ from commensald.notify import notify, watchdog_seconds
 from commensald.observe import Observer
 from commensald.reload import merge
 from commensald.schedulers import Scheduler
+from commensald.schedulers.slurm.names import node_names
 from commensald.strict import InputError
 
 log = logging.getLogger(__name__)
@@ -166,6 +167,8 @@ class Service:
         pilots, policy = self._fleet.pilots(), self._policy_now()
         decision = await asyncio.to_thread(decide, snapshot, forecast, demands, pilots, self._observer.now(), policy)
         self._rings.assign({each.training: decision.nodes.get(each.training, frozenset()) for each in demands})
+        for note in decision.notes:
+            log.warning("%s", note)
         await self._act(decision, snapshot.facts.grace_seconds)
 
     async def _act(self, decision: Decision, grace_seconds: float) -> None:
@@ -234,6 +237,9 @@ def policy(config: Config) -> Policy:
     return Policy(
         allocator=config.allocate.allocator,
         look_ahead_seconds=config.allocate.look_ahead_seconds,
+        caps=tuple(_cap(each) for each in config.allocate.caps.values()),
+        big_m=config.allocate.big_m,
+        milp_seconds=config.allocate.milp_seconds,
         fair_share=config.allocate.fair_share,
         survival_aware=config.allocate.survival_aware,
         survival_cap_seconds=config.allocate.survival_cap_seconds,
@@ -243,6 +249,11 @@ def policy(config: Config) -> Policy:
         max_pilots=config.pilots.max_pilots,
         standing=_standing(config),
     )
+
+
+def _cap(table: CapTable) -> Cap:
+    nodes = None if table.nodes is None else frozenset(node_names(table.nodes))
+    return Cap(most=table.most, nodes=nodes, owner=table.owner, account=table.account)
 
 
 def _standing(config: Config) -> int:

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -59,7 +59,7 @@ def unknown(key: str, known: Iterable[str], what: str = "key") -> str:
 
 
 def _struct(annotation: object) -> type[msgspec.Struct] | None:
-    options = (annotation, *getattr(annotation, "__args__", ()))
+    options = () if get_origin(annotation) is dict else (annotation, *getattr(annotation, "__args__", ()))  # there keys are names
     return next((each for each in options if isinstance(each, type) and issubclass(each, msgspec.Struct)), None)
 
 

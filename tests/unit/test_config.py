@@ -71,6 +71,13 @@ def test_an_explicit_file_replaces_the_search(tmp_path: Path) -> None:
         ("[backoff]\nfirst_seconds = 700\n", "c.toml: backoff.first_seconds: expected at most backoff.most_seconds (600), got 700"),
         ("[limits]\nquiet_hours = ['08:00-08:00']\n", "c.toml: limits.quiet_hours: expected two different times, got 08:00-08:00"),
         ("[scheduler]\nkind = 'slrum'\n", "c.toml: scheduler.kind: expected 'local' or 'slurm' or 'pbs', got 'slrum'"),
+        ("[allocate]\ncaps.a = { mots = 1 }\n", "c.toml: allocate.caps[...]: object contains unknown field mots"),
+        ("[allocate]\ncaps.a = { most = -1 }\n", "c.toml: allocate.caps[...].most: expected int >= 0"),
+        (
+            "[allocate]\ncaps.a = { most = 1 }\n",
+            "c.toml: allocate.caps: expected allocate.allocator = 'milp', the only one that keeps caps, got 'exact'",
+        ),
+        ("[allocate]\nallocator = 'milp'\ncaps.a = { most = 1, nodes = 'n[1' }\n", "c.toml: allocate.caps: a.nodes: not a node list: n[1"),
         ("[pilots]\nenvironment = { A = 1 }\n", "c.toml: pilots.environment[...]: expected str, got int"),
     ],
 )

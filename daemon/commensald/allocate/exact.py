@@ -43,15 +43,23 @@ def counts(demands: Sequence[Demand], held: Sequence[int], nodes: int, look_ahea
 def value(demand: Demand, held: int, most: int, look_ahead_seconds: float) -> Floats:
     """Samples that ``demand`` makes in the look-ahead on 0..``most`` nodes, weighted, costs deducted; -inf where it may not be."""
     sizes = np.arange(most + 1)
-    rate = rates(demand.curve, max(most, held))
-    now = rate[held] if held >= demand.min_nodes else 0.0
-    rate = rate[: most + 1]
-    share_new = np.maximum(sizes - held, 0) / np.maximum(sizes, 1)
     shrink, grow = demand.stalls
     stall = np.where(sizes < held, shrink, grow) * (sizes != held)
-    samples = _samples(demand, rate, look_ahead_seconds) - stall * now - demand.warmup_seconds * rate * share_new
+    samples = gained(demand, held, most, look_ahead_seconds) - stall * present_rate(demand, held)
     allowed = (sizes == 0) | ((sizes >= demand.min_nodes) & (sizes <= demand.max_nodes))
     return np.where(allowed, demand.weight * samples, -np.inf)
+
+
+def gained(demand: Demand, held: int, most: int, look_ahead_seconds: float) -> Floats:
+    """Samples that ``demand`` makes on 0..``most`` nodes, those that newcomers miss while they warm up deducted; stalls are not."""
+    rate, sizes = rates(demand.curve, most), np.arange(most + 1)
+    share_new = np.maximum(sizes - held, 0) / np.maximum(sizes, 1)
+    return _samples(demand, rate, look_ahead_seconds) - demand.warmup_seconds * rate * share_new
+
+
+def present_rate(demand: Demand, held: int) -> float:
+    """Samples per second that a stall takes: none below the minimum, where it does not run."""
+    return float(rates(demand.curve, held)[held]) if held >= demand.min_nodes else 0.0
 
 
 def _samples(demand: Demand, rate: Floats, look_ahead_seconds: float) -> Floats:

@@ -22,8 +22,16 @@ def kept(demands: Sequence[Demand], nodes: int) -> tuple[int, ...]:
     return tuple(floors)
 
 
+def attempts(demands: Sequence[Demand], nodes: int) -> tuple[tuple[int, ...], ...]:
+    """Floors to try in turn where caps may rule them out: those that hold, then none."""
+    floors = kept(demands, nodes)
+    return (floors, (0,) * len(floors)) if any(floors) else (floors,)
+
+
 def fair(demands: Sequence[Demand], nodes: int, part: float) -> tuple[Demand, ...]:
     """``demands`` with a floor of ``part`` of each one's share of ``nodes`` by weight, rounded down; of less than its minimum: none."""
+    if not part:
+        return tuple(demands)
     whole = sum(each.weight for each in demands)
     return tuple(_floored(each, int(part * nodes * each.weight / whole)) for each in demands)
 

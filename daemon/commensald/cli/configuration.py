@@ -63,4 +63,4 @@ def _lines(section: str, table: Mapping[str, Any], origins: Mapping[str, str]) -
 
 def _value(value: object) -> str:
     encoder = toml.TomlEncoder()
-    return str(encoder.dump_inline_table(value) if isinstance(value, dict) else encoder.dump_value(value)).strip()
+    return str(encoder.dump_inline_table(value) if isinstance(value, dict) else encoder.dump_value(value)).replace("\n", "")

@@ -1,0 +1,100 @@
+"""An administrator's caps, alone, in the programmes, and in decide()."""
+
+from __future__ import annotations
+
+import pytest
+
+from commensald.allocate import caps, knapsack, milp
+from commensald.cluster import Facts, Node, NodeState, Snapshot
+from commensald.decide import decide
+from commensald.decision import Cap, Demand, Pilot, Policy, Request
+from commensald.forecast import Forecast
+from commensald.forecast.windows import Window
+
+pytest.importorskip("highspy")
+NOW = 1_000_000.0
+RACK = frozenset({"r1", "r2", "r3"})
+ALL = RACK | {"s1", "s2", "s3"}
+
+
+def training(name: str, *nodes: str, owner: str = "me", least: int = 1, account: str | None = None, floor: int = 0) -> Demand:
+    return Demand(
+        training=name,
+        owner=owner,
+        account=account,
+        min_nodes=least,
+        max_nodes=6,
+        floor_nodes=floor,
+        curve=((6, 60.0),),
+        nodes=frozenset(nodes),
+    )
+
+
+def look(*nodes: Node) -> Snapshot:
+    return Snapshot(taken=NOW, nodes=nodes, jobs=(), reservations=(), facts=Facts(product="hand", version="1"))
+
+
+def test_the_programme_keeps_caps_on_nodes_on_owners_and_on_accounts() -> None:
+    three = [training("a", "r1"), training("b", owner="you", account="x"), training("c", account="x")]
+    limits = (Cap(most=2, nodes=RACK), Cap(most=2, owner="me"), Cap(most=3, account="x"))
+    plan = milp.plan(three, ALL, 120.0, caps=limits)
+    given = plan.nodes
+    assert plan.optimal
+    assert sum(len(each) for each in given.values()) == 5
+    assert "r1" in given["a"]
+    assert len(RACK & frozenset().union(*given.values())) == 2
+    assert len(given["a"]) + len(given["c"]) == 2
+    assert len(given["b"]) + len(given["c"]) == 3
+
+
+def test_counts_keep_the_caps_that_hold_on_any_node() -> None:
+    pair = [training("a"), training("b", owner="you")]
+    limits = [Cap(most=1, owner="me"), Cap(most=4, owner="you"), Cap(most=0, nodes=RACK), Cap(most=1, owner="nobody")]
+    assert knapsack.counts(pair, [0, 0], 6, 120.0, caps=limits) == (1, 4)
+
+
+def test_a_floor_gives_way_to_a_cap() -> None:
+    assert len(milp.plan([training("a", floor=3)], ALL, 120.0, caps=[Cap(most=1)]).nodes["a"]) == 1
+    assert knapsack.counts([training("a", floor=3)], [0], 6, 120.0, caps=[Cap(most=1)]) == (1,)
+
+
+def test_what_is_held_is_kept_when_no_optimum_is_proved_but_within_all_limits() -> None:
+    pair = [training("a", "r1", "r2"), training("b", "r3", "s1", "s2", least=3)]
+    plan = milp.plan(pair, ALL, 120.0, limit_seconds=0.0)
+    assert not plan.optimal
+    assert plan.nodes == {"a": {"r1", "r2"}, "b": {"r3", "s1", "s2"}}
+    assert milp.plan(pair, ALL, 120.0, limit_seconds=0.0, caps=[Cap(most=2, nodes=RACK)]).nodes == {"a": {"r1", "r2"}, "b": frozenset()}
+    assert knapsack.counts(pair, [2, 3], 6, 120.0, limit_seconds=0.0) == (2, 3)
+
+
+def test_what_one_owner_holds_is_not_left_to_the_next() -> None:
+    pair = [training("a"), training("b", owner="you")]
+    held = {"a": frozenset({"r1", "s1"}), "b": frozenset[str]()}
+    left = caps.left((Cap(most=2, nodes=RACK), Cap(most=1, owner="me"), Cap(most=3, owner="you")), pair, held)
+    assert [each.most for each in left] == [1, 0, 3]
+
+
+def test_pilots_are_asked_for_only_where_a_cap_leaves_room() -> None:
+    wanted = [Request(owner="me", node=name, time_limit=None, reason="") for name in ("r2", "r3", "s1", None)]
+    admitted = caps.admitted([Cap(most=2, nodes=RACK), Cap(most=0, nodes=RACK, owner="you")], [training("a")], ["r1"], wanted)
+    assert [each.node for each in admitted] == ["r2", "s1", None]
+
+
+def test_decide_keeps_a_cap_among_running_pilots_and_in_what_it_asks_for() -> None:
+    cluster = look(*(Node(name=name, state=NodeState.ALLOCATED if name in ("r1", "r2") else NodeState.IDLE) for name in sorted(ALL)))
+    windows = tuple(Window(node=name, opens=NOW, closes=None, reason="", held=name in ("r1", "r2")) for name in sorted(ALL))
+    pilots = [Pilot(uuid=f"p-{name}", owner="me", node=name, running=True) for name in ("r1", "r2")]
+    policy = Policy(allocator="milp", caps=(Cap(most=1, nodes=RACK),))
+    decision = decide(cluster, Forecast(windows=windows, made=NOW), [training("a", "r2")], pilots, NOW, policy)
+    assert decision.nodes == {"a": {"r2"}}
+    assert [each.node for each in decision.submit] == ["s1", "s2", "s3"]
+    assert decision.notes == ()
+
+
+def test_decide_says_when_no_optimum_was_proved() -> None:
+    cluster = look(*(Node(name=name, state=NodeState.ALLOCATED) for name in sorted(ALL)))
+    pilots, policy = [Pilot(uuid=name, owner="me", node=name, running=True) for name in ALL], Policy(allocator="milp", milp_seconds=0.0)
+    pair = [training("a", "r1", "r2"), training("b", "r3", "s1", "s2", least=3)]
+    decision = decide(cluster, Forecast(windows=(), made=NOW), pair, pilots, NOW, policy)
+    assert decision.nodes == {"a": {"r1", "r2"}, "b": {"r3", "s1", "s2"}}
+    assert decision.notes == ("milp: no optimum within 0 s (Time limit reached): nodes stay as they are",)
