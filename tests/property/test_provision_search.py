@@ -12,7 +12,7 @@ from commensald.allocate.provision.exhaustive import every
 from commensald.allocate.provision.loss import Loss, Progress
 from commensald.allocate.provision.pace import Goal, Kind
 from commensald.allocate.provision.ring import Ring, SynchronousRing
-from commensald.allocate.provision.spotdnn import ParameterServer, Server, algorithm_1, fewest, price
+from commensald.allocate.provision.spotdnn import ParameterServer, Server, algorithm_1, fewest, price, windows
 from commensald.allocate.provision.takeover import takeover
 
 SERVER = Server(parameters=10.0, request=100.0, bandwidth=500.0, pcie=10000.0, a1=0.5, b1=-0.5)
@@ -62,6 +62,20 @@ def test_it_is_never_better_than_the_best_mix_and_finds_one_if_a_window_is_one(h
         assert looked.seconds[chosen] <= (goal.deadline_seconds or 0)
     if len(have) == 1:
         assert (chosen is None) == (optimum is None)
+
+
+@settings(max_examples=150, deadline=None)
+@given(kinds(), st.integers(0, 6), st.integers(0, 12), st.integers(0, 3))
+def test_windows_are_the_slices_of_the_sorted_list(have: tuple[Kind, ...], least: int, most: int, held: int) -> None:
+    """Word for word: N = E + I[idx .. idx + n - 1]."""
+    existing = np.array([held, *[0] * (len(have) - 1)])
+    listed = [index for index in sorted(range(len(have)), key=lambda index: -have[index].seconds) for _ in range(have[index].quota)]
+    slices = [listed[idx : idx + n] for n in range(len(listed) + 1) if least <= n + held <= most for idx in range(len(listed) - n + 1)]
+    found = [tuple(row) for row in windows(ParameterServer(have, SERVER), least, most, existing)]
+    expected = {tuple(existing + np.bincount(each, minlength=len(have)).astype(int)) for each in slices}
+    if held <= most:
+        assert set(found) == expected
+        assert len(found) == len(set(found))
 
 
 @settings(max_examples=150, deadline=None)

@@ -90,15 +90,21 @@ def test_15_and_16_bounds() -> None:
 
 def test_windows_are_neighbours_in_speed_beside_what_is_there() -> None:
     two = cluster((1, 1.0, 1), (1, 3.0, 1), quota=2)  # I = slow, slow, fast, fast
-    found = {tuple(row) for row in windows(two, 2, 3, mixes((0, 0))[0])}
-    assert found == {(0, 2), (1, 1), (2, 0), (1, 2), (2, 1)}
+    found = [tuple(row) for row in windows(two, 2, 3, mixes((0, 0))[0])]
+    assert found == [(0, 2), (1, 1), (2, 0), (1, 2), (2, 1)]
     beside = {tuple(row) for row in windows(two, 1, 2, mixes((1, 0))[0])}
     assert beside == {(1, 0), (2, 0), (1, 1)}
 
 
+def test_a_large_quota_adds_no_windows() -> None:
+    few, many = cluster((1, 1.0, 1), (1, 3.0, 1), quota=3), cluster((1, 1.0, 1), (1, 3.0, 1), quota=10**6)
+    assert np.array_equal(windows(few, 1, 3, mixes((0, 0))[0]), windows(many, 1, 3, mixes((0, 0))[0]))
+
+
 def test_windows_of_fewer_members_than_are_there_are_what_is_there() -> None:
     two = cluster((1, 1.0, 1), (1, 3.0, 1), quota=2)
-    assert [tuple(row) for row in windows(two, 1, 3, mixes((3, 0))[0])] == [(3, 0)] * 5
+    assert [tuple(row) for row in windows(two, 1, 3, mixes((3, 0))[0])] == [(3, 0)]
+    assert [tuple(row) for row in windows(two, 1, 3, mixes((4, 0))[0])] == [(4, 0)]  # more than are of use are kept all the same
 
 
 @pytest.mark.parametrize("form", ["convergence", "sqrt", "synchronous"])

@@ -89,7 +89,11 @@ def test_a_batch_from_memory(tmp_path: Path) -> None:
         ({"loss": None, "run": [{"steps": [1.0], "losses": [1.0], "mix": {"small": 0}}]}, "run 1: mix: counts"),
         ({"loss": None, "run": [{"steps": [-1.0], "losses": [1.0], "batch": 1.0}]}, "run 1: a step below 0"),
         ({"loss": None, "run": [{"steps": [1.0], "losses": [1.0], "batch": 1.0, "shares": [0.0]}]}, "run 1: shares and batch are above 0"),
-        ({"loss": None, "run": [{"steps": [1.0], "losses": [1.0], "batch": 1.0}]}, "1 losses are too few for 4 coefficients"),
+        ({"loss": None, "run": [{"steps": [1.0], "losses": [1.0], "batch": 1.0}]}, "do not tell g4: give those of two, or form = 'sqrt'"),
+        (
+            {"loss": None, "run": [{"steps": [1.0], "losses": [1.0], "batch": 1.0, "shares": [1.0] * n} for n in (1, 2)]},
+            "2 losses are too few for 4 coefficients: at least 8 are needed",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(changes: dict[str, Any], says: str, tmp_path: Path) -> None:
@@ -116,9 +120,22 @@ def test_runs_on_mixes_and_runs_with_shares_are_the_same_observations(tmp_path: 
     first, second = (load_profile(written(tmp_path, loss=None, run=each)) for each in (mixed, shared))
     for name in ("g1", "g2", "g3", "g4", "g5"):
         assert getattr(first.profile.loss, name) == pytest.approx(getattr(second.profile.loss, name), rel=1e-4)
-    assert first.lowest_seen == pytest.approx(min(losses(3.0)))
+    assert first.observed is not None
+    assert first.observed.loss.min() == pytest.approx(min(losses(3.0)))
     assert first.profile.band is not None
     assert np.asarray(first.profile.band.g5).shape[1] == 1
+
+
+def test_what_lies_beyond_the_observations_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = {"steps": [5.0 * step for step in STEPS], "losses": losses(3.0, [5.0 * step for step in STEPS])}
+    path = written(tmp_path, loss={"form": "sqrt"}, run=[{**seen, "mix": {"small": 1}}])
+    assert run(commensal, ["plan", str(path), "--deadline", "10d", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []
+    assert run(commensal, ["plan", str(path), "--loss", "0.22", "--deadline", "10d", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == ["no loss below 0.2496 was seen: 0.22 is extrapolated"]
+    only_large = written(tmp_path, loss={"form": "sqrt"}, run=[{**seen, "mix": {"small": 1}}], kind=kinds(quota=0))
+    assert run(commensal, ["plan", str(only_large), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == ["a batch of 256 is extrapolated: those seen were 128 to 128"]
 
 
 def test_plan_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,6 +167,14 @@ def test_plan_of_a_ring_prints_a_table_with_its_band(capsys: pytest.CaptureFixtu
     assert cheapest.endswith("%")
     assert any(line.startswith("risk at most 5%") for line in rest)
     assert "extrapolated" in rest[-1]
+
+
+def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["plan", str(EXAMPLES / "plan-resnet110.toml"), "--budget", "6", "--plot"]
+    assert run(commensal, [*argv, str(tmp_path / "plan.png")]) == 0
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    assert run(commensal, [*argv, str(tmp_path / "nowhere" / "plan.png")]) == 2
+    assert "plan.png: cannot be written: No such file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

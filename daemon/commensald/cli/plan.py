@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -35,8 +36,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     "--deadline", callback=lambda _context, _option, value: _seconds(value), help="Within so long from now: 2600 (seconds), 45m, 12h, 2d."
 )
 @click.option("--budget", type=float, help="For no more than this, in the unit of the file's charges.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw all mixes by time and cost to this file (PNG).")
 @json_option
-def plan(file: Path, loss: float | None, deadline: float | None, budget: float | None, as_json: bool) -> None:
+def plan(file: Path, loss: float | None, deadline: float | None, budget: float | None, plot: Path | None, as_json: bool) -> None:
     """Say which mix of nodes brings a training to a loss in time, and what it costs.
 
     FILE holds a training's profile and its nodes' charges (see config/examples). Options replace the goal that stands there.
@@ -49,7 +51,9 @@ def plan(file: Path, loss: float | None, deadline: float | None, budget: float |
         raise InputError(f"{file}: {error}") from error
     except NoMix as error:
         raise Failed(str(error)) from error
-    report = Report(goal=goal, unit=measured.unit, plan=first, alternatives=tuple(others), notes=_notes(measured, goal))
+    if plot is not None:
+        _plot(plot, measured, goal, (first, *others))
+    report = Report(goal=goal, unit=measured.unit, plan=first, alternatives=tuple(others), notes=tuple(_notes(measured, goal, first)))
     if as_json:
         print_json(report)
     else:
@@ -80,11 +84,26 @@ def _goal(measured: Measured, file: Path, loss: float | None, deadline: float | 
     return goal
 
 
-def _notes(measured: Measured, goal: Goal) -> tuple[str, ...]:
-    lowest = measured.lowest_seen
-    if lowest is None:
-        return ("the loss model was given, not fitted: its error is not known",)
-    return (f"no loss below {lowest:.4g} was seen: {goal.loss:g} is extrapolated",) if goal.loss < lowest else ()
+def _notes(measured: Measured, goal: Goal, chosen: Plan) -> Iterator[str]:
+    if measured.observed is None:
+        yield "the loss model was given, not fitted: its error is not known"
+        return
+    lowest, batches = float(measured.observed.loss.min()), measured.observed.pace.batch
+    if goal.loss < lowest:
+        yield f"no loss below {lowest:.4g} was seen: {goal.loss:g} is extrapolated"
+    if not 0.99 * batches.min() <= chosen.batch <= 1.01 * batches.max():
+        yield f"a batch of {chosen.batch:.0f} is extrapolated: those seen were {batches.min():.0f} to {batches.max():.0f}"
+
+
+def _plot(path: Path, measured: Measured, goal: Goal, found: Sequence[Plan]) -> None:
+    try:
+        from commensald.cli.plan_picture import draw
+    except ModuleNotFoundError as error:
+        raise Failed(f"--plot: {error.name} is not installed (pip install 'commensal[plots]')") from error
+    try:
+        draw(path, measured.profile, goal, found, measured.unit)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _print(report: Report) -> None:
@@ -93,7 +112,7 @@ def _print(report: Report) -> None:
     limits += [] if goal.deadline_seconds is None else [f"within {duration(goal.deadline_seconds)}"]
     limits += [] if goal.budget is None else [f"for at most {goal.budget:g} {report.unit}"]
     click.echo(", ".join(limits))
-    columns = ("PLAN", "MIX", "NODES", "STEPS", "TIME", "90 % BETWEEN", f"COST ({report.unit})", "MISSES")
+    columns = ("PLAN", "MIX", "NODES", "STEPS", "TIME", "90 % BETWEEN", f"COST ({report.unit})", "RISK")
     print_table(columns, [_row(each) for each in (report.plan, *report.alternatives)])
     for note in report.notes:
         click.echo(f"note: {note}")

@@ -6,6 +6,7 @@ in logarithms so that they stay positive, by Levenberg-Marquardt from the best p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,6 +32,12 @@ class Observed:
     loss: Floats
     pace: Pace
 
+    @classmethod
+    def of_ring(cls, step: Sequence[float], loss: Sequence[float], batch: Sequence[float]) -> Observed:
+        """Where members step together, only the batch of a step matters."""
+        nothing = np.zeros(len(step))
+        return cls(np.array(step), np.array(loss), Pace(nothing, np.array(batch), nothing + 1, nothing))
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -47,9 +54,11 @@ class Fit:
 def fit(observed: Observed, form: Form = "convergence", replicates: int = REPLICATES, seed: int = 0) -> Fit:
     """Least squares, and a band by the bootstrap of residuals in blocks (Künsch 1989), as losses near in time err together.
 
-    Raises TooFew where there are fewer observations than twice the coefficients.
+    Raises TooFew where there are fewer observations than twice the coefficients, or only those of one cluster and g4 is looked for.
     """
     problem = _Problem(observed, form)
+    if form == "convergence" and len(np.unique(np.stack([observed.pace.members, observed.pace.spread]), axis=1).T) < 2:
+        raise TooFew("the losses of one cluster do not tell g4: give those of two, or form = 'sqrt'")
     if observed.loss.size < 2 * problem.unknowns:
         raise TooFew(
             f"{observed.loss.size} losses are too few for {problem.unknowns} coefficients: at least {2 * problem.unknowns} are needed"

@@ -22,12 +22,12 @@ Cluster = ParameterServer | SynchronousRing
 
 @dataclass(frozen=True)
 class Measured:
-    """A profile, the ``unit`` of its charges, the goal it comes with, and the lowest loss seen (``None``: coefficients were given)."""
+    """A profile, the ``unit`` of its charges, the goal it comes with, and what losses were ``observed`` (``None``: coefficients given)."""
 
     profile: Profile
     unit: str
     goal: GoalTable
-    lowest_seen: float | None
+    observed: Observed | None
 
 
 def load_profile(path: Path) -> Measured:
@@ -43,12 +43,12 @@ def load_profile(path: Path) -> Measured:
     cluster = _cluster(file)
     for fault in _contradictions(file, cluster):
         raise InputError(f"{where}: {fault}")
+    observed = _observed(file, cluster) if file.run else None
     try:
-        loss, band = _loss(file, cluster)
+        profile = _fitted(file, cluster, observed) if observed else Profile(cluster, _given(file), None, file.preemption)
     except TooFew as error:
         raise InputError(f"{where}: {error}") from error
-    seen = min((loss for run in file.run for loss in run.losses), default=None)
-    return Measured(Profile(cluster, loss, band, file.preemption), file.unit, file.goal, seen)
+    return Measured(profile, file.unit, file.goal, observed)
 
 
 def _cluster(file: ProfileFile) -> Cluster:
@@ -76,16 +76,21 @@ def _kind(table: KindTable, file: ProfileFile) -> Kind:
     )
 
 
-def _loss(file: ProfileFile, cluster: Cluster) -> tuple[Loss, Loss | None]:
-    form = _form(file)
-    if not file.run:
-        known = file.loss
-        return Loss(g1=known.g1 or 0.0, g2=known.g2, g3=known.g3 or 0.0, g4=known.g4, g5=known.g5 or 0.0, form=form), None
+def _given(file: ProfileFile) -> Loss:
+    known = file.loss
+    return Loss(g1=known.g1 or 0.0, g2=known.g2, g3=known.g3 or 0.0, g4=known.g4, g5=known.g5 or 0.0, form=_form(file))
+
+
+def _fitted(file: ProfileFile, cluster: Cluster, observed: Observed) -> Profile:
+    found = fit(observed, _form(file))
+    return Profile(cluster, found.loss, found.band, file.preemption)
+
+
+def _observed(file: ProfileFile, cluster: Cluster) -> Observed:
     paces = [_run_pace(run, file, cluster) for run in file.run]
-    whole = Pace(*(np.concatenate([vars(each)[name] for each in paces]) for name in Pace.__dataclass_fields__))
+    pace = Pace(*(np.concatenate([vars(each)[name] for each in paces]) for name in Pace.__dataclass_fields__))
     steps, losses = (np.array([value for run in file.run for value in getattr(run, name)]) for name in ("steps", "losses"))
-    found = fit(Observed(steps, losses, whole), form)
-    return found.loss, found.band
+    return Observed(steps, losses, pace)
 
 
 def _form(file: ProfileFile) -> Form:

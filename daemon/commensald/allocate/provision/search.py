@@ -38,13 +38,15 @@ class Profile:
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A mix and what it does. ``seconds_low`` and ``seconds_high`` bound the time with 5 % on either side; both ``None``: not known,
-    the second alone: never.
+    """A mix and what it does. ``batch`` is that of a step, of an asynchronous cluster b_w.
+
+    ``seconds_low`` and ``seconds_high`` bound the time with 5 % on either side; both ``None``: not known, the second alone: never.
     """
 
     why: str
     mix: dict[str, int]
     nodes: int
+    batch: float
     steps: float
     seconds: float
     seconds_low: float | None
@@ -90,13 +92,20 @@ def _offers(profile: Profile, goal: Goal) -> Iterator[tuple[str, Priced, Goal]]:
     if risk is not None:
         yield f"risk at most {1 - CONFIDENCE:.0%}", windows.only(risk <= 1 - CONFIDENCE), goal
     yield "of one kind", windows.only((windows.mixes > 0).sum(axis=1) == 1), goal
-    quotas = [kind.quota for kind in performance.kinds]
-    mixes = every(quotas, 1, sum(quotas) if performance.most is None else performance.most)
-    if mixes is not None:
-        yield "best of all mixes", price(performance, loss, goal, mixes), goal
+    everything = all_mixes(profile, goal)
+    if everything is not None:
+        yield "best of all mixes", everything, goal
     yield "fastest", anyhow, fastest(goal)
     if goal != Goal(loss=goal.loss):
         yield "without limits", anyhow, Goal(loss=goal.loss)
+
+
+def all_mixes(profile: Profile, goal: Goal) -> Priced | None:
+    """Every mix, priced; ``None`` where there are too many."""
+    performance = profile.performance
+    quotas = [kind.quota for kind in performance.kinds]
+    mixes = every(quotas, 1, sum(quotas) if performance.most is None else performance.most)
+    return None if mixes is None else price(performance, profile.loss, goal, mixes)
 
 
 def fastest(goal: Goal) -> Goal:
@@ -113,6 +122,7 @@ def _plan(why: str, profile: Profile, goal: Goal, priced: Priced) -> Plan:
         why=why,
         mix={kind.name: int(count) for kind, count in zip(kinds, priced.mixes[0], strict=True) if count},
         nodes=int(priced.pace.members[0]),
+        batch=float(priced.pace.batch[0]),
         steps=float(priced.steps[0]),
         seconds=float(priced.seconds[0]),
         seconds_low=_finite(low),

@@ -110,7 +110,10 @@ def gpu_batch(memory_gib: float, a2: float, b2: float) -> int:
 
 
 def fewest(performance: Performance, loss: Loss, goal: Goal, done: Progress | None = None) -> int:
-    """(16) n_lower = ceil(b_min j / (v_max T_obj)), with j the steps of the least batch without staleness (sqrt(g4))."""
+    """(16) n_lower = ceil(b_min j / (v_max T_obj)), with j the steps of the least batch without staleness (sqrt(g4)).
+
+    A bound as long as j b_w grows with b_w, as it does where staleness costs more than a large batch gains.
+    """
     steps = float(loss.fewest_steps(goal.loss, performance.smallest_batch, done))
     if goal.deadline_seconds is None or not 0 < goal.deadline_seconds < math.inf or math.isinf(steps):
         return 1
@@ -145,14 +148,16 @@ def algorithm_1(
 def windows(performance: Performance, least: int, most: int, existing: Mixes) -> Mixes:
     """N = E + I[idx .. idx + n - 1]: rows of ``least`` to ``most`` members, those of E (``existing``) with them.
 
-    I lists every instance that can be had, T^i descending, so that a window is of neighbours in speed. Within one kind it does not
-    matter where a window begins, so mixes come up more than once; to look for them would cost more than they do.
+    I lists every instance that can be had, T^i descending, so that a window is of neighbours in speed. A window that leaves and takes in
+    an instance of the same kind as it slides is the same mix, and is left out; no window holds more than ``most`` of a kind.
     """
-    quotas = np.array([kind.quota for kind in performance.kinds])
+    quotas = np.minimum([kind.quota for kind in performance.kinds], most)
     order = np.argsort(-performance.alone_seconds, kind="stable")
     listed = np.repeat(order, quotas[order])
     upto = np.vstack([np.zeros_like(quotas), np.eye(quotas.size, dtype=np.int64)[listed].cumsum(axis=0)])
     held = int(existing.sum())
-    sizes = range(max(least - held, 0), min(most - held, listed.size) + 1)
-    taken = [upto[size:] - upto[: listed.size + 1 - size] for size in sizes]
-    return np.concatenate([np.zeros((0, quotas.size), np.int64), *taken]) + existing
+    found = [np.zeros((0, quotas.size), np.int64)]
+    for size in range(max(least - held, 0), min(max(most - held, 0), listed.size) + 1):
+        begins = np.flatnonzero(np.append(True, listed[: listed.size - size] != listed[size:]))
+        found.append(upto[begins + size] - upto[begins])
+    return np.concatenate(found) + existing
