@@ -40,8 +40,33 @@ def test_one_task_of_all_is_first(environment: dict[str, str], expected: Place) 
     assert place(environment, 5) == expected
 
 
+@pytest.mark.parametrize(
+    ("job", "task", "lowest", "index", "expected"),
+    [
+        ("7.srv", "0", None, None, ("7.0.", True, False)),
+        ("7.srv", "2", "", "", ("7.2.", False, False)),
+        ("8[3].srv", "0", "3", "3", ("8_3.0.", True, True)),
+        ("8[4].srv", "0", "3", "4", ("8_4.0.", False, True)),
+        ("9.srv", "0", "3", "3", ("9.0.", True, True)),
+    ],
+)
+def test_one_task_of_all_is_first_under_pbs(
+    job: str, task: str, lowest: str | None, index: str | None, expected: tuple[str, bool, bool]
+) -> None:
+    told = {"PBS_JOBID": job, "PBS_NODENUM": task, "PBS_JOBCOOKIE": "A"}
+    here, later = place(told, 5, lowest, index), place({**told, "PBS_JOBCOOKIE": "B"}, 5, lowest, index)
+    assert (here.pilot[:-8], here.first, here.array) == expected
+    assert here.pilot != later.pilot
+
+
 def test_a_requeued_job_goes_on() -> None:
     assert launcher_environment({"SLURM_RESTART_COUNT": "2", "A": "b"}) == {"A": "b"}
+
+
+def test_a_task_of_pbs_knows_its_node() -> None:
+    hosts = ["n1.cluster", "n1.cluster", "n2.cluster"]
+    assert launcher_environment({"PBS_NODENUM": "1"}, hosts)["COMMENSAL_NODE"] == "n2"
+    assert launcher_environment({"COMMENSAL_NODE": "x"}, hosts)["COMMENSAL_NODE"] == "x"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 
 import click
+import psutil
 
 from commensald.assembly import own_address
 from commensald.cli.lazy import run
@@ -27,11 +29,13 @@ from commensald.trainings import TrainingSpec, load_training
 log = logging.getLogger(__name__)
 
 
-async def train(spec: TrainingSpec, here: Place, address: str) -> Outcome:
-    """A task's life. The scheduler's signals reach the launcher and the training by themselves: they are processes of the same step."""
+async def train(spec: TrainingSpec, here: Place, address: str, seconds: float | None = None) -> Outcome:
+    """A task's life, of at most ``seconds``. The scheduler's signals reach the launcher and the training too: they are its processes."""
     asked, leave = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGUSR1):
         asyncio.get_running_loop().add_signal_handler(number, asked.set)
+    if seconds is not None:
+        asyncio.get_running_loop().call_later(seconds, _time_is_up, asked)
     launcher = await _launch(spec.folder, here.pilot)
     ended = asyncio.create_task(launcher.wait())
     if not here.first:
@@ -47,9 +51,19 @@ async def train(spec: TrainingSpec, here: Place, address: str) -> Outcome:
     return Outcome.FAILED if await ended else outcome
 
 
+def _time_is_up(asked: asyncio.Event) -> None:
+    """As if the scheduler had said so."""
+    asked.set()
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+
+
 async def _launch(folder: str, pilot: str) -> asyncio.subprocess.Process:
     argv = (sys.executable, "-m", "commensal.pilot", "--folder", folder, "--pilot", pilot)
-    return await asyncio.create_subprocess_exec(*argv, env=launcher_environment(os.environ))
+    file = os.environ.get("PBS_NODEFILE")
+    hosts = Path(file).read_text().split() if file else []
+    return await asyncio.create_subprocess_exec(*argv, env=launcher_environment(os.environ, hosts))
 
 
 def address_of_node() -> str:
@@ -66,15 +80,18 @@ def address_of_node() -> str:
 
 @click.command()
 @click.argument("training", type=click.Path(path_type=Path))
+@click.option("--index", help="This job's index in its array, where the scheduler does not say (PBS).")
+@click.option("--lowest", help="The array's lowest index, likewise.")
+@click.option("--seconds", type=float, help="Leave after so long, as if the scheduler had asked for it.")
 @click.option("--check", is_flag=True, help="Only say whether the training file can be used, and print the training's name and folder.")
-def task(training: Path, check: bool) -> int:
+def task(training: Path, check: bool, index: str | None, lowest: str | None, seconds: float | None) -> int:
     """Train what TRAINING describes, as one task of a plain job."""
     spec = load_training(training)
     if check:
         click.echo(f"{spec.name}\n{spec.folder}")
         return 0
     log_to_stderr(verbose=False)
-    return asyncio.run(train(spec, place(os.environ, os.getpid()), address_of_node()))
+    return asyncio.run(train(spec, place(os.environ, os.getpid(), lowest, index), address_of_node(), seconds))
 
 
 if __name__ == "__main__":
