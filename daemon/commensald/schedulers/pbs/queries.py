@@ -24,14 +24,14 @@ class Queries:
         self._told: str | None = None
 
     async def jobs(self) -> Reading:
-        """Every job, arrays with their jobs. Raises UnreadableError where neither JSON nor text comes to its end."""
+        """Every job, arrays with their jobs. Raises UnreadableError where neither JSON nor text comes to its end, or both say nothing."""
         reading = await asyncio.to_thread(_as_json, await self._ask(commands.JOBS))
         if reading.whole and not reading.unreadable:
             return reading
         self._say(reading)
         second = await asyncio.to_thread(text.jobs, await self._ask(commands.JOBS_AS_TEXT))
-        if not reading.whole and not second.whole:
-            raise UnreadableError("an answer that was cut short, twice")
+        if not reading.whole and not (second.whole and (second.records or second.unreadable)):
+            raise UnreadableError("no whole answer of qstat, neither as JSON nor as text")
         return completed(reading, second)
 
     async def job_of(self, pilot: str) -> str | None:
