@@ -18,6 +18,7 @@ import psutil
 
 from commensal.messages import Generation
 from commensald.coordinator import GenerationRecord
+from commensald.coordinator.pace import Seen
 from commensald.strict import InputError
 from commensald.trainings import TrainingSpec
 
@@ -38,7 +39,11 @@ CREATE TABLE settled (training TEXT PRIMARY KEY, steps INTEGER NOT NULL, samples
 CREATE TABLE fragments (node TEXT NOT NULL, began REAL NOT NULL, ended REAL, claimed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (node, began)) STRICT;
 """
-_UPGRADES = (_FIRST_SCHEMA, "ALTER TABLE pilots ADD COLUMN started REAL; CREATE INDEX closed_pilots ON pilots (closed);")
+_UPGRADES = (
+    _FIRST_SCHEMA,
+    "ALTER TABLE pilots ADD COLUMN started REAL; CREATE INDEX closed_pilots ON pilots (closed);",
+    "CREATE TABLE paces (training TEXT PRIMARY KEY, seen TEXT NOT NULL) STRICT;",
+)
 """What makes schema n + 1 of schema n."""
 VERSION = len(_UPGRADES)
 
@@ -181,6 +186,7 @@ class Ledger:
     def add_training(self, spec: TrainingSpec, public_key: str, at: float) -> None:
         """Keep a submitted training; one of the same name that had ended is replaced."""
         self._database.execute("DELETE FROM settled WHERE training = ?", (spec.name,))
+        self._database.execute("DELETE FROM paces WHERE training = ?", (spec.name,))
         self._database.execute(
             "INSERT OR REPLACE INTO trainings (name, spec, public_key, state, submitted) VALUES (?, ?, ?, ?, ?)",
             (spec.name, msgspec.json.encode(spec).decode(), public_key, TrainingState.ACTIVE, at),
@@ -245,6 +251,15 @@ class Ledger:
         """(steps, samples) settled so far."""
         row = self._database.execute("SELECT steps, samples FROM settled WHERE training = ?", (training,)).fetchone()
         return (0, 0) if row is None else (row["steps"], row["samples"])
+
+    def record_pace(self, training: str, seen: Seen) -> None:
+        """Keep how fast a training was seen to step."""
+        self._database.execute("INSERT OR REPLACE INTO paces VALUES (?, ?)", (training, msgspec.json.encode(seen).decode()))
+
+    def pace(self, training: str) -> Seen:
+        """How fast it was seen to step so far."""
+        row = self._database.execute("SELECT seen FROM paces WHERE training = ?", (training,)).fetchone()
+        return Seen() if row is None else msgspec.json.decode(row["seen"], type=Seen)
 
     # ---- fragments
 

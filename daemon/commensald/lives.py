@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from commensal.messages import Batches
 from commensald import reconcile
-from commensald.allocate import curves
 from commensald.config import BackoffSection
 from commensald.coordinator import TrainingStatus
+from commensald.coordinator.pace import Seen
 from commensald.decision import Demand
 from commensald.events import Emit
+from commensald.learning import Learnt, learn
 from commensald.ledger import Ledger, TrainingRecord, TrainingState
 from commensald.requests import TrainingRow
 from commensald.strict import InputError
 from commensald.trainings import TrainingSpec, check
 
 log = logging.getLogger(__name__)
+LEARN_SECONDS = 5.0
 ENDED = frozenset((TrainingState.FINISHED, TrainingState.CANCELLED, TrainingState.FAILED))
 
 
@@ -37,6 +41,9 @@ class Rings(Protocol):
     def stop(self, training: str, reason: str) -> None: ...
     def resume(self, training: str) -> None: ...
     def status(self, training: str) -> TrainingStatus: ...
+    def batches(self, training: str) -> Batches | None: ...
+    def pace(self, training: str) -> Seen: ...
+    def prefer(self, training: str, batches: tuple[int, ...]) -> None: ...
     def nodes(self, training: str) -> frozenset[str]: ...
 
 
@@ -47,6 +54,8 @@ class Lives:
         self._ledger, self._rings, self._config, self._owner, self._emit = ledger, rings, config, owner, emit
         self._records = {each.spec.name: each for each in ledger.trainings()}
         self._admitted: set[str] = set()
+        self._learnt: dict[str, tuple[float, Learnt]] = {}
+        """When it was worked out, and what."""
         self._settled_before: dict[str, int] = {}
         """Steps that a training had settled when its script failed last."""
 
@@ -161,8 +170,18 @@ class Lives:
 
     def demands(self, *, draining: bool) -> tuple[Demand, ...]:
         """What each training asks for now, as decide() takes it."""
-        now = time.time()
-        return tuple(demand(self._records[name], self._rings.nodes(name), now, draining=draining) for name in sorted(self._admitted))
+        now, names = time.time(), sorted(self._admitted)
+        return tuple(demand(self._records[name], self._learn(name), self._rings.nodes(name), now, draining=draining) for name in names)
+
+    def _learn(self, name: str) -> Learnt:
+        """Anew every few seconds; its rings get the batches that are best by now."""
+        now, (at, before) = time.monotonic(), self._learnt.get(name, (-math.inf, None))
+        if before is not None and now - at < LEARN_SECONDS:
+            return before
+        known = learn(self._records[name].spec, self._rings.batches(name), self._rings.pace(name), before.batches if before else ())
+        self._learnt[name] = now, known
+        self._rings.prefer(name, known.batches)
+        return known
 
     def at_work(self) -> frozenset[str]:
         """Pilots with a member that has not left yet."""
@@ -225,9 +244,10 @@ class Lives:
         if name in self._admitted:
             self._rings.retire(name)
             self._admitted.discard(name)
+            self._learnt.pop(name, None)
 
 
-def demand(record: TrainingRecord, nodes: Collection[str], now: float, *, draining: bool) -> Demand:
+def demand(record: TrainingRecord, learnt: Learnt, nodes: Collection[str], now: float, *, draining: bool) -> Demand:
     """What a training asks for: nothing while it is not active; while it backs off, no more than its members hold. Pure.
 
     One whose script has failed is tried again on its smallest number of nodes, so that it does not take others' for nothing.
@@ -236,16 +256,17 @@ def demand(record: TrainingRecord, nodes: Collection[str], now: float, *, draini
     waits = record.retry_at is not None and record.retry_at > now
     active = record.state is TrainingState.ACTIVE and not draining and not (waits and len(nodes) < spec.min_nodes)
     most = len(nodes) if active and waits else max(spec.min_nodes, len(nodes)) if record.failures else spec.max_nodes
-    given = tuple(zip(spec.curve.nodes, spec.curve.samples_per_second, strict=True))
     return Demand(
         training=spec.name,
         owner=spec.owner,
+        account=spec.pilot.account,
         min_nodes=spec.min_nodes,
         max_nodes=most,
         weight=spec.weight,
-        curve=given or curves.default(spec.max_nodes),
-        stall_seconds=spec.rescale.stall_seconds or 0.0,
-        warmup_seconds=spec.rescale.warmup_seconds or 0.0,
+        curve=learnt.curve,
+        stall_seconds=learnt.stall_seconds,
+        warmup_seconds=learnt.warmup_seconds,
+        elastic=learnt.elastic,
         nodes=frozenset(nodes),
         active=active,
     )

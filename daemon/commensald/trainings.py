@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -44,6 +45,16 @@ class Rescale(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     warmup_seconds: float | None = None
 
 
+class BatchTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[batch]``: how one of the script's batches is chosen; ``per_node`` is the largest that one node can hold.
+
+    ``by``: the most samples a second, or the most progress a second, which counts what a sample of a large batch is worth (Pollux).
+    """
+
+    per_node: int | None = None
+    by: Literal["samples", "progress"] = "samples"
+
+
 class Goal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``[goal]``: where to stop: a loss, a deadline (a TOML date-time with its offset, kept as epoch seconds), a budget in node-hours."""
 
@@ -68,6 +79,7 @@ class TrainingSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     pilot: Needs = Needs()
     curve: CurveTable = CurveTable()
     rescale: Rescale = Rescale()
+    batch: BatchTable = BatchTable()
     goal: Goal = Goal()
 
     @property
@@ -92,6 +104,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     pilot: Needs = Needs()
     curve: CurveTable = CurveTable()
     rescale: Rescale = Rescale()
+    batch: BatchTable = BatchTable()
     goal: Goal = Goal()
 
 
@@ -117,6 +130,7 @@ def load_training(path: Path, owner: str = "") -> TrainingSpec:
         pilot=file.pilot,
         curve=file.curve,
         rescale=file.rescale,
+        batch=file.batch,
         goal=file.goal,
     )
     check(spec, where)
@@ -148,6 +162,8 @@ def _fault_in_numbers(spec: TrainingSpec) -> str | None:
         return f"training.nodes: expected [min, max] with 1 <= min <= max, got [{spec.min_nodes}, {spec.max_nodes}]"
     if not 0 < spec.weight < float("inf"):
         return f"training.weight: expected a positive number, got {spec.weight}"
+    if spec.batch.per_node is not None and spec.batch.per_node < 1:
+        return f"batch.per_node: expected 1 or more, got {spec.batch.per_node}"
     for key in ("stall_seconds", "warmup_seconds"):
         value = getattr(spec.rescale, key)
         if value is not None and not 0 <= value < float("inf"):

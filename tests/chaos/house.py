@@ -67,7 +67,9 @@ class House:
         folder.mkdir()
         (folder / "train.py").write_text(script)
         path = self.folder / f"{name}.toml"
-        path.write_text(f'[training]\nname = "{name}"\nscript = "{name}/train.py"\nfolder = "{name}"\nnodes = [1, 2]\n')
+        # Measured here, where all nodes are one machine, a second one would not pay.
+        curve = "[curve]\nnodes = [1, 2]\nsamples_per_second = [1.0, 2.0]\n[rescale]\nstall_seconds = 0.1\nwarmup_seconds = 1.0\n"
+        path.write_text(f'[training]\nname = "{name}"\nscript = "{name}/train.py"\nfolder = "{name}"\nnodes = [1, 2]\n{curve}')
         return path
 
     def events(self, kind: str) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from commensal.member import Drop, End, Form, Kill, Member, Probe, Send, Words
 from commensal.messages import (
+    Batches,
     Beat,
     Commit,
     Generation,
@@ -118,7 +119,7 @@ class World:
         )
         process.up.append(hello)
         machine.offers = len(self.disk)
-        process.up.append(Warm(member=name, signature="s", offers=len(self.disk)))
+        process.up.append(Warm(member=name, signature="s", offers=len(self.disk), batches=Batches(1, 1, 1)))
         process.down.append(Welcome(incarnation=self.incarnation, beat_seconds=0.25, exit_budget=0.5, orphan_limit=300))
 
     def feed(self, done: list[effect.Effect]) -> None:
@@ -332,7 +333,7 @@ class World:
             self.tick(0.05)
 
 
-FAULTS = ("join", "kill", "kill-silently", "break", "leave", "daemon", "save", "late", "tick")
+FAULTS = ("join", "kill", "kill-silently", "break", "leave", "daemon", "save", "batch", "late", "tick")
 
 
 def play(world: World, choices: list[tuple[int, int]]) -> None:
@@ -359,6 +360,8 @@ def fault(world: World, kind: str, names: list[str], pick: int) -> None:
         world.kill_daemon() if world.daemon is not None else world.start_daemon()
     elif kind == "save" and world.daemon is not None:
         world.feed(world.daemon.save())
+    elif kind == "batch" and world.daemon is not None:
+        world.feed(world.daemon.prefer((pick % 4 + 1, pick % 3 + 1), world.now))
     elif name:
         member_fault(world, kind, name)
     world.check()

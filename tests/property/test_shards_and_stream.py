@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commensal import slices
-from commensal.batch import rate_factor, shards, shares
+from commensal.batch import shards, shares
 from commensal.data import Position, advance, upcoming
+from commensal.learning_rate import factor
 from commensal.words import StreamError, check, checksum
 
 SPEEDS = st.lists(st.floats(1e-3, 1e3) | st.sampled_from([0.0, math.nan, math.inf, -1.0]), min_size=1, max_size=9)
@@ -79,7 +80,7 @@ def test_control_words_tell_a_missing_and_a_doubled_sample(indices: list[int], m
 
 
 def test_the_learning_rate_follows_the_batch() -> None:
-    assert [rate_factor(rule, 512, 128) for rule in ("linear", "sqrt", None)] == [4.0, 2.0, 1.0]
+    assert [factor(rule, 512, 128) for rule in ("linear", "sqrt", None)] == [4.0, 2.0, 1.0]
 
 
 TENSORS = st.lists(

@@ -181,3 +181,26 @@ class Stage:
             return any(step["generation"] == last[0]["generation"] for step in self.of("step")[-100:])
 
         self.wait(steps)
+
+
+class Gate:
+    """Lets the ring go on, a step at a time, until something is true."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.open(1)
+
+    def open(self, step: int) -> None:
+        """The ring may settle this many steps."""
+        self._step = step
+        beside = self._path.with_suffix(".new")
+        beside.write_text(str(step))
+        beside.replace(self._path)
+
+    def until(self, condition: Callable[[], bool], pause_seconds: float) -> None:
+        """Open further, a step each ``pause_seconds``, until ``condition()``."""
+        end = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < end
+            self.open(self._step + 1)
+            time.sleep(pause_seconds)

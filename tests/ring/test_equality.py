@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from stage import Stage
+from stage import Gate, Stage
 
 from commensald.coordinator import Limits
 
@@ -26,29 +24,6 @@ def alone(folder: Path, chosen: dict[str, str]) -> tuple[dict[str, torch.Tensor]
     environment = {**os.environ, **chosen, "FINAL": str(folder / "final"), "SEEN": str(folder / "seen")}
     subprocess.run([sys.executable, SCRIPT], env=environment, check=True, timeout=120)
     return load_file(folder / "final"), [int(line) for line in (folder / "seen").read_text().split()]
-
-
-class Gate:
-    """Lets the ring go on, a step at a time, until something is true."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.open(1)
-
-    def open(self, step: int) -> None:
-        """The ring may settle this many steps."""
-        self._step = step
-        beside = self._path.with_suffix(".new")
-        beside.write_text(str(step))
-        beside.replace(self._path)
-
-    def until(self, condition: Callable[[], bool], pause_seconds: float) -> None:
-        """Open further, a step each ``pause_seconds``, until ``condition()``."""
-        end = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < end
-            self.open(self._step + 1)
-            time.sleep(pause_seconds)
 
 
 def reach(stage: Stage, gate: Gate, size: int) -> None:

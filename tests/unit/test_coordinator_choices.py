@@ -13,6 +13,7 @@ from commensal.messages import Generation, Report, Saved, SettledStep
 from commensald.coordinator import Limits, saving
 from commensald.coordinator.choices import cover, order, seats, source_of
 from commensald.coordinator.history import History
+from commensald.coordinator.pace import Seen
 from commensald.coordinator.quarantine import Quarantine
 from commensald.coordinator.saving import SaveClock
 
@@ -92,10 +93,18 @@ class Counts:
     def settled(self, training: str) -> tuple[int, int]:
         return self.kept
 
+    def record_pace(self, training: str, seen: Seen) -> None:
+        self.seen = seen
+
+    def pace(self, training: str) -> Seen:
+        return Seen()
+
 
 def settled_step(number: int, samples: int = 2) -> SettledStep:
     generation = Generation(1, 1)
-    return SettledStep(step=number, generation=generation, epoch=0, samples=tuple(range(samples)), loss=1.0, closed_ago=0.0)
+    return SettledStep(
+        step=number, generation=generation, epoch=0, samples=tuple(range(samples)), loss=1.0, closed_ago=0.0, nodes=1, batch=2
+    )
 
 
 def test_each_settled_step_is_told_once_however_often_it_is_reported() -> None:

@@ -17,6 +17,7 @@ import pytest
 from commensald import requests
 from commensald.config import Config
 from commensald.coordinator import TrainingStatus
+from commensald.coordinator.pace import Seen
 from commensald.keys import public_key
 from commensald.ledger import Ledger, TrainingState
 from commensald.reconcile import ours
@@ -66,6 +67,13 @@ class Nobody:
 
     def status(self, training: str) -> TrainingStatus:
         return TrainingStatus(training=training, generation=None, members=())
+
+    def batches(self, training: str) -> None: ...
+
+    def pace(self, training: str) -> Seen:
+        return Seen()
+
+    def prefer(self, training: str, batches: tuple[int, ...]) -> None: ...
 
     def nodes(self, training: str) -> frozenset[str]:
         return frozenset()

@@ -166,7 +166,7 @@ class Chosen(Alone):
 @pytest.mark.parametrize(("rule", "factor"), [("linear", 2.0), ("sqrt", 2**0.5), (None, 1.0)])
 def test_an_elastic_batch_scales_the_rate_of_its_steps(monkeypatch: pytest.MonkeyPatch, rule: str | None, factor: float) -> None:
     """64 samples where 32 are the smallest batch; the ragged rest of 6 belongs to a batch of 64 too; the rate itself stays."""
-    monkeypatch.setattr(loop, "_ring", lambda folder, seconds: Chosen(64))
+    monkeypatch.setattr(loop, "_ring", lambda folder, seconds, batches: Chosen(64))
     model, plain = linear(), linear()
     training = make(model, epochs=1, batch_size=(32, 64), lr_rule=rule)
     run(training, model)
@@ -181,7 +181,7 @@ def test_an_elastic_batch_scales_the_rate_of_its_steps(monkeypatch: pytest.Monke
 
 
 def test_a_batch_outside_the_allowed_range_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_ring", lambda folder, seconds: Chosen(65))
+    monkeypatch.setattr(loop, "_ring", lambda folder, seconds, batches: Chosen(65))
     model = linear()
     with pytest.raises(ValueError, match=r"a batch of 65 is outside batch_size=\(32, 64\)"):
         run(make(model, epochs=1, batch_size=(32, 64)), model)

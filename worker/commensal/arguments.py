@@ -9,6 +9,7 @@ import msgspec
 
 from commensal.data import Dataset, Position
 from commensal.exact import EXACT_PARAMETERS, MOST_SHARDS
+from commensal.learning_rate import RULES
 from commensal.update import AUTOCAST
 
 MICRO_BATCH = 32
@@ -49,8 +50,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def exact_shards(self, parameters: int) -> int | None:
         """Shards over which sums must be exact for a model of ``parameters`` words; ``None``: they need not be."""
-        small = parameters <= EXACT_PARAMETERS and self.most_shards <= MOST_SHARDS and self.precision != "float16"
-        return self.most_shards if (small if self.deterministic is None else self.deterministic) else None
+        cheap = parameters <= EXACT_PARAMETERS and self.most_shards <= MOST_SHARDS and self.precision != "float16"
+        return self.most_shards if (cheap if self.deterministic is None else self.deterministic) else None
 
 
 def plan(
@@ -79,8 +80,8 @@ def plan(
     _numbers(clip_norm, checkpoint_seconds)
     if precision not in AUTOCAST:
         raise ValueError(f"precision={precision!r}: expected one of {', '.join(AUTOCAST)}")
-    if lr_rule not in ("linear", "sqrt", None):
-        raise ValueError(f"lr_rule={lr_rule!r}: expected 'linear', 'sqrt' or None")
+    if lr_rule is not None and lr_rule not in RULES:
+        raise ValueError(f"lr_rule={lr_rule!r}: expected one of {', '.join(RULES)}, or None")
     micro = min(MICRO_BATCH, batch[0]) if micro_batch is None else _whole("micro_batch", micro_batch, 1)
     _whole("seed", seed, 0)
     result = Plan(
@@ -94,7 +95,7 @@ def plan(
         deterministic=deterministic,
     )
     _exactness(result)
-    return result
+    return msgspec.structs.replace(result, deterministic=True) if lr_rule == "adascale" else result
 
 
 def length_of(dataset: Dataset) -> int:
@@ -121,9 +122,12 @@ def _batch(batch_size: int | tuple[int, int]) -> tuple[int, int]:
 def _exactness(asked: Plan) -> None:
     if asked.deterministic not in (True, False, None):
         raise TypeError(f"deterministic={asked.deterministic!r}: expected True, False or None")
-    if asked.deterministic and asked.precision == "float16":
+    if asked.deterministic is False and asked.lr_rule == "adascale":
+        raise ValueError("deterministic=False: lr_rule='adascale' needs each shard's gradient by itself, as exact sums do")
+    exact = asked.deterministic or asked.lr_rule == "adascale"
+    if exact and asked.precision == "float16":
         raise ValueError('deterministic=True: scaled float16 gradients leave the range of exact sums; use precision="bfloat16"')
-    if asked.deterministic and asked.most_shards > MOST_SHARDS:
+    if exact and asked.most_shards > MOST_SHARDS:
         raise ValueError(
             f"deterministic=True: {asked.most_shards} shards a step (batch_size / micro_batch), at most {MOST_SHARDS} add up exactly"
         )

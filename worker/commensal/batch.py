@@ -10,6 +10,21 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
+import msgspec
+
+from commensal.data import Indices
+from commensal.ring import Place
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A step to be done: the samples of all members and how they are cut into shards, the batch asked for, the factor of its rate."""
+
+    place: Place
+    indices: Indices
+    cut: tuple[range, ...]
+    batch: int
+    factor: float
+
 
 def shards(samples: int, micro_batch: int) -> tuple[range, ...]:
     """Cut ``samples`` positions of a batch into ceil(samples / micro_batch) contiguous shards whose sizes differ by at most one.
@@ -37,13 +52,6 @@ def shares(count: int, speeds: Sequence[float]) -> tuple[range, ...]:
         heapq.heapreplace(queue, ((given[rank] + 1) / rates[rank], rank))
     edges = list(accumulate(given, initial=0))
     return tuple(range(low, high) for low, high in pairwise(edges))
-
-
-def rate_factor(rule: str | None, batch: int, smallest: int) -> float:
-    """The factor on the learning rate of a step: ``linear`` (Goyal et al. 2017), ``sqrt`` (Krizhevsky 2014) or none."""
-    if rule == "linear":
-        return batch / smallest
-    return math.sqrt(batch / smallest) if rule == "sqrt" else 1.0
 
 
 def _rates(speeds: Sequence[float]) -> list[float]:

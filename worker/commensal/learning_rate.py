@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commensal.batch import rate_factor
+import math
 
 RULES = ("linear", "sqrt", "adascale")
 
@@ -10,11 +10,14 @@ RULES = ("linear", "sqrt", "adascale")
 def factor(rule: str | None, batch: int, smallest: int, noise_scale: float | None = None) -> float:
     """What to multiply the rate by in a step of ``batch`` samples, when it was tuned for ``smallest``.
 
-    ``adascale`` needs the noise scale (commensal/noise.py); as long as that is not known the rate stays as it is.
+    ``linear`` (Goyal et al. 2017), ``sqrt`` (Krizhevsky 2014), ``adascale`` or none. ``adascale`` needs the noise scale
+    (commensal/noise.py); as long as that is not known the rate stays as it is.
     """
     if rule == "adascale":
         return 1.0 if noise_scale is None else gain(batch, smallest, noise_scale)
-    return rate_factor(rule, batch, smallest)
+    if rule == "linear":
+        return batch / smallest
+    return math.sqrt(batch / smallest) if rule == "sqrt" else 1.0
 
 
 def gain(batch: int, smallest: int, noise_scale: float) -> float:

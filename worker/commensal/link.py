@@ -24,6 +24,7 @@ from commensal.identity import Identity, Progress
 from commensal.line import Line
 from commensal.member import Action, Drop, End, Form, Kill, Member, Probe, Send
 from commensal.messages import (
+    Batches,
     Beat,
     Deadline,
     Generation,
@@ -124,9 +125,9 @@ class Link(threading.Thread):
         self._outbox.append(message)
         self.wake()
 
-    def warm(self, signature: str) -> None:
+    def warm(self, signature: str, batches: Batches) -> None:
         """The model is built: take part."""
-        self._warm = Warm(member=self.identity.member, signature=signature, offers=self.offers())
+        self._warm = Warm(member=self.identity.member, signature=signature, offers=self.offers(), batches=batches)
         self.send(self._warm)
 
     def wake(self) -> None:

@@ -33,8 +33,19 @@ class Seat(msgspec.Struct, frozen=True, array_like=True):
     speed: float
 
 
+class Batches(msgspec.Struct, frozen=True, array_like=True):
+    """Global batches that a training allows, from ``smallest`` to ``largest`` samples, and the samples of one of its shards."""
+
+    smallest: int
+    largest: int
+    micro: int
+
+
 class SettledStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One settled step, as its lead tells it: the mean loss, the samples by index, and how long ago it closed."""
+    """One settled step, as its lead tells it: the mean loss, the samples by index, its ``nodes`` (members), how long ago it closed.
+
+    ``batch`` is what was asked for: the last step of an epoch has what was left. ``noise_scale``: of the gradient, in samples, if known.
+    """
 
     step: int
     generation: Generation
@@ -42,6 +53,9 @@ class SettledStep(msgspec.Struct, frozen=True, kw_only=True):
     samples: tuple[int, ...]
     loss: float
     closed_ago: float
+    nodes: int
+    batch: int
+    noise_scale: float | None = None
 
 
 # ---- pilot launcher -> daemon
@@ -108,6 +122,7 @@ class Warm(Message, frozen=True, kw_only=True):
     member: str
     signature: str
     offers: int
+    batches: Batches
 
 
 class Beat(Message, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from torch import nn
 from commensal import checkpoint
 from commensal.data import Position
 from commensal.manifest import CheckpointError
+from commensal.noise import Moments
 from commensal.state import StateError, Tree, blank, flatten, unflatten
 from commensal.update import Update
 
@@ -25,6 +26,8 @@ class TrainingReplica:
 
     def __init__(self, model: nn.Module, update: Update, position: Position, folder: Path | None) -> None:
         self.position = position
+        self.moments = Moments()
+        """Of the gradient, over the steps closed: what the noise scale is worked out from."""
         self._model = model
         self._update = update
         self._folder = folder
@@ -52,6 +55,7 @@ class TrainingReplica:
                 "scheduler": None if scheduler is None else scheduler.state_dict(),
                 "scaler": self._update.scaler.state_dict(),
                 "position": msgspec.to_builtins(self.position),
+                "moments": msgspec.to_builtins(self.moments),
             }
         )
 
@@ -83,6 +87,7 @@ class TrainingReplica:
         if tree["scaler"] and self._update.scaler.is_enabled():
             self._update.scaler.load_state_dict(tree["scaler"])
         self.position = position
+        self.moments = msgspec.convert(tree.get("moments", ()), Moments)
 
     def _foreign(self, words: str) -> StateError:
         """Members are of one model: a state of another can only have come from the folder."""

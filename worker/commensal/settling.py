@@ -11,10 +11,11 @@ import msgspec
 import torch
 from torch import nn
 
-from commensal.data import Indices, Position
+from commensal.batch import Step
+from commensal.data import Position
 from commensal.messages import Generation, SettledStep
 from commensal.randomness import preserved
-from commensal.ring import Place, Ring
+from commensal.ring import Ring
 
 
 class StepInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,16 +43,18 @@ class Settling:
         """Call ``function`` for each step settled from now on."""
         self._functions.append(function)
 
-    def hold(self, position: Position, place: Place, indices: Indices, loss: float) -> None:
-        """A step has just closed; ``position`` is the one before it."""
+    def hold(self, position: Position, step: Step, loss: float, noise_scale: float | None) -> None:
+        """``step`` has just closed; ``position`` is the one before it."""
         self._step, closed_at = position.closed + 1, time.monotonic()
-        generation = place.generation or Generation(0, 0)
+        generation = step.place.generation or Generation(0, 0)
 
         def tell(lead: bool) -> tuple[SettledStep, StepInfo]:
             same: dict[str, Any] = {"step": position.closed + 1, "epoch": position.epoch, "loss": loss}
             ago = time.monotonic() - closed_at
-            report = SettledStep(**same, generation=generation, samples=tuple(indices.tolist()), closed_ago=ago)
-            return report, StepInfo(**same, samples=len(indices), lead=lead)
+            samples, indices = len(step.indices), tuple(step.indices.tolist())
+            ring: dict[str, Any] = {"generation": generation, "nodes": step.place.size, "batch": step.batch}
+            report = SettledStep(**same, **ring, samples=indices, closed_ago=ago, noise_scale=noise_scale)
+            return report, StepInfo(**same, samples=samples, lead=lead)
 
         self._pending = tell
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import msgspec
+import math
+
 import torch
 from torch import nn
 
 from commensal import words
+from commensal.batch import Step
 from commensal.checkpoint import snapshot
 from commensal.data import Indices, advance
 from commensal.gradients import GradientError, Gradients
+from commensal.noise import estimate, noise_scale, smoothed
 from commensal.normalisation import RunningStatistics, running
 from commensal.refusals import Watch
 from commensal.replica import TrainingReplica
-from commensal.ring import Place, Ring
+from commensal.ring import Ring
 from commensal.settling import Settling
 from commensal.update import Update
-
-
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """A step to be done: the samples of all members, the global batch it was asked for, the factor of its learning rate."""
-
-    place: Place
-    indices: Indices
-    batch: int
-    factor: float
 
 
 class Stepper:
@@ -65,7 +59,7 @@ class Stepper:
         self._words.control[words.SUM : words.LOSS].remainder_(words.PRIME)
         self._gradients.backward(self._update.scaled(loss * weight), self._words.reduce if last else None)
         self.statistics.add(len(indices))
-        self._words.add_shard()
+        self._words.add_shard(len(indices))
 
     def close(self) -> None:
         """Reduce what is left, then apply.
@@ -92,6 +86,14 @@ class Stepper:
         """The step in flight is lost: nothing of it was applied, and :meth:`begin` clears its sums."""
         self.statistics.restore()
 
+    def _note_noise(self, step: Step) -> None:
+        """Mean gradients are in place, not clipped yet."""
+        if self._words.squares is None:
+            return
+        seen = estimate([len(shard) for shard in step.cut], float(self._words.squares), float(self._words.gradients.square().sum()))
+        if seen is not None and math.isfinite(seen.square + seen.variance):
+            self._replica.moments = smoothed(self._replica.moments, seen)
+
     def _check_frozen(self) -> None:
         changed = {name for name, parameter in self._model.named_parameters() if parameter.requires_grad} ^ self._trained
         if changed:
@@ -101,11 +103,12 @@ class Stepper:
         step, before = self._step, self._replica.position
         samples = len(step.indices)
         self._words.gradients.div_(samples)
+        self._note_noise(step)
         self.statistics.apply(samples)
         with self._gradients.attached((self._words.used > 0).tolist()) as parameters:
             self._update.apply(parameters, step.factor)
         self._replica.position = advance(before, samples, step.batch)
-        self._settling.hold(before, step.place, step.indices, float(self._words.loss) / samples)
+        self._settling.hold(before, step, float(self._words.loss) / samples, noise_scale(self._replica.moments))
         hold, stop, save = sums[words.HOLD], sums[words.STOP], sums[words.SAVE]
         if self._ring.closed(self._replica, hold, stop, save):
             self._ring.save(snapshot(self._replica))

@@ -16,15 +16,18 @@ from torch.optim import Optimizer
 
 from commensal import deadline
 from commensal.arguments import length_of, plan
-from commensal.batch import rate_factor, shards, shares
+from commensal.batch import Step, shards, shares
 from commensal.data import Batch, Dataset, Indices, Position, fetch, upcoming
+from commensal.learning_rate import factor
+from commensal.messages import Batches
+from commensal.noise import noise_scale
 from commensal.randomness import preserved, seed_shard
 from commensal.refusals import check_parts
 from commensal.replica import TrainingReplica
 from commensal.ring import Lost, Place, Ring
 from commensal.ring.alone import Alone
 from commensal.settling import Settling, StepInfo, evaluating, figures
-from commensal.stepping import Step, Stepper
+from commensal.stepping import Stepper
 from commensal.update import AUTOCAST, Scheduler, Update
 
 Result = TypeVar("Result")
@@ -45,9 +48,10 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 class Training:
     """Iterating yields micro-batches; :meth:`step` takes the loss of each. A step's update runs inside the last of them.
 
-    ``batch_size`` is the global batch, or (smallest, largest): so far the daemon always asks for the smallest; ``micro_batch`` the
-    samples of a logical shard, which is what determines masks and batch statistics, so it is part of the experiment. Exactly one of
-    ``epochs``, ``steps``, ``samples``.
+    ``batch_size`` is the global batch, or (smallest, largest): then the daemon chooses with the nodes, alone it is the smallest, and
+    ``lr_rule`` ("linear", "sqrt", "adascale" or None) scales the rate that was tuned for the smallest; ``micro_batch`` the samples of a
+    logical shard, which is what determines masks and batch statistics, so it is part of the experiment. Exactly one of ``epochs``,
+    ``steps``, ``samples``.
     ``deterministic``: sums over shards that do not depend on who computed which, so any membership trains the same bits (on the same kind
     of processor and number of threads). It costs four to seven times the words on the wire; ``None`` is yes up to 262,144 parameters.
     ``folder`` (or the training's own, in a pilot) exists and will hold checkpoints; without one nothing is saved. ``.grad`` is ``None``
@@ -97,7 +101,7 @@ class Training:
         self._device = next(model.parameters()).device.type
         update = Update(optimizer, scheduler, clip_norm, precision, self._device)
         self._replica = TrainingReplica(model, update, position, home)
-        self._ring = _ring(home, checkpoint_seconds)
+        self._ring = _ring(home, checkpoint_seconds, Batches(*self._plan.batch, self._plan.micro_batch))
         self._settling = Settling(self._ring)
         exact_shards = self._plan.exact_shards(sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad))
         self._stepper = Stepper(model, update, self._replica, self._ring, self._settling, exact_shards)
@@ -192,7 +196,7 @@ class Training:
 
     def _attempt(self, place: Place) -> Iterator[Batch]:
         step = self._next(place)
-        cut = shards(len(step.indices), self._plan.micro_batch)
+        cut = step.cut
         own = shares(len(cut), place.speeds)[place.rank]
         self._shard, self._lost, self._lead = None, False, place.rank == 0
         self._began, self._samples = time.monotonic(), sum(len(cut[number]) for number in own)
@@ -209,8 +213,9 @@ class Training:
 
     def _next(self, place: Place) -> Step:
         batch = self._plan.batch_of(place.batch)
-        factor = rate_factor(self._plan.lr_rule, batch, self._plan.batch[0])
-        return Step(place=place, indices=upcoming(self._replica.position, batch), batch=batch, factor=factor)
+        scale = factor(self._plan.lr_rule, batch, self._plan.batch[0], noise_scale(self._replica.moments))
+        indices = upcoming(self._replica.position, batch)
+        return Step(place=place, indices=indices, cut=shards(len(indices), self._plan.micro_batch), batch=batch, factor=scale)
 
     def _enter(self, shard: Shard) -> Batch:
         """The micro-batch of a shard, in its own random state; both last until step()."""
@@ -235,11 +240,11 @@ def _folder(environment: Mapping[str, str]) -> Path | None:
     return Path(environment["COMMENSAL_FOLDER"]) if environment.get("COMMENSAL_FOLDER") else None
 
 
-def _ring(folder: Path | None, checkpoint_seconds: float) -> Ring:
+def _ring(folder: Path | None, checkpoint_seconds: float, batches: Batches) -> Ring:
     if "COMMENSAL_MEMBER" in os.environ:
         from commensal.ring.elastic import connect
 
-        return connect()
+        return connect(batches)
     if folder is not None or "SLURM_JOB_ID" in os.environ:
         deadline.install()
     return Alone(folder, checkpoint_seconds)

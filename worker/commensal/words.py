@@ -42,10 +42,12 @@ class Words:
         self._all = self._host if device.type == "cpu" else torch.zeros(edges[-1], device=device)
         self.gradients, self.statistics, self.used, self.control = (self._all[low:high] for low, high in pairwise(edges))
         self.loss = self.control[LOSS:]
+        self.squares: torch.Tensor | None = None
+        """Sum over shards of the squared norm of a shard's mean gradient, where shards are told apart."""
         self._tail = (edges[1], edges[-1])
 
-    def add_shard(self) -> None:
-        """The sums of one more shard are in."""
+    def add_shard(self, samples: int) -> None:
+        """The sums of one more shard, of ``samples``, are in."""
 
     def reduce(self, low: int, high: int) -> None:
         """Start adding up the gradients [low, high): they are complete."""
@@ -79,13 +81,16 @@ class ExactWords(Words):
 
     def __init__(self, ring: Ring, sizes: Sizes, device: torch.device, shards: int) -> None:
         self._quanta = quanta(shards)
-        summed = sizes.gradients + sizes.statistics + 1
+        parts = [sizes.gradients, sizes.statistics, 1, 1]
+        summed = sum(parts)
         super().__init__(ring, Sizes(gradients=len(self._quanta) * summed, statistics=0, parameters=sizes.parameters), device)
         self._limbs = self.gradients.view(len(self._quanta), summed)
         self._floats = torch.zeros(summed, device=device)
-        self.gradients, self.statistics, self.loss = torch.split(self._floats, [sizes.gradients, sizes.statistics, 1])
+        self.gradients, self.statistics, self.loss, self.squares = torch.split(self._floats, parts)
 
-    def add_shard(self) -> None:
+    def add_shard(self, samples: int) -> None:
+        assert self.squares is not None
+        self.squares.copy_(self.gradients.square().sum() / samples**2)
         add_limbs(self._floats, self._quanta, self._limbs)
         self._floats.zero_()
 

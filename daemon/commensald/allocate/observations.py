@@ -27,13 +27,13 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rescale(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of members.
+    """One change of members, or what is known of it.
 
     ``stall_seconds``: by how much the first step of the new ring came later than such a step takes. ``warmup_seconds``: for each newcomer,
     from the moment its node was given to the training until the first step that it closed.
     """
 
-    stall_seconds: float
+    stall_seconds: float | None = None
     warmup_seconds: tuple[float, ...] = ()
 
 
@@ -64,6 +64,6 @@ def _durations(closes: Iterable[Closed]) -> dict[str, list[float]]:
 
 def learn_rescale(observed: Sequence[Rescale], stall_seconds: float = 0.0, warmup_seconds: float = 0.0) -> tuple[float, float]:
     """(stall, warm-up) in seconds: the medians of what was observed; what was not seen yet is taken as given."""
-    stalled = [each.stall_seconds for each in observed]
+    stalled = [each.stall_seconds for each in observed if each.stall_seconds is not None]
     warmed = [seconds for each in observed for seconds in each.warmup_seconds]
     return median(stalled) if stalled else stall_seconds, median(warmed) if warmed else warmup_seconds

@@ -61,6 +61,10 @@ class TrainingStatus(msgspec.Struct, frozen=True, kw_only=True):
     samples: int = 0
     epoch: int = 0
     loss: float | None = None
+    batch: int | None = None
+    """Global batch of the last settled step."""
+    noise_scale: float | None = None
+    """Of the gradient, in samples (commensal/noise.py)."""
     measured: dict[str, float] = {}
     checkpoint: int | None = None
     checkpoint_error: str | None = None

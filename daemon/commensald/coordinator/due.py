@@ -41,7 +41,7 @@ def advance_proposal(state: State, proposal: Proposal, now: float) -> list[Effec
     """Withdraw it, commit it, or see that its ring has taken over."""
     if proposal.committed:
         if all(state.members[member].generation == proposal.generation for member in proposal.members):
-            state.ring, state.proposal = Ring(proposal.generation, proposal.members, progressed=now), None
+            state.ring, state.proposal = Ring(proposal.generation, proposal.members, proposal.batch, progressed=now), None
             return transitions.settle_up(state)
         return []
     unwanted = state.stop is None and any(state.members[member].out for member in proposal.members)
@@ -68,7 +68,7 @@ def advance_stop(state: State, now: float) -> list[Effect]:
 
 
 def consider(state: State, now: float) -> list[Effect]:
-    """Compare the ring with the members that should be in it; propose the difference once things are quiet."""
+    """Compare the ring with the members and the batch that it should have; propose the difference once things are quiet."""
     inside = state.ring_members()
     # Who is to leave and is in no ring goes at once, unless it may hold the only state.
     idle = [
@@ -86,8 +86,9 @@ def consider(state: State, now: float) -> list[Effect]:
     if holders and not set(wanted) & set(holders):
         state.stop = Stop(reason="all members were asked to leave", save=True)
         return [*effects, *advance_stop(state, now)]
-    if set(wanted) == set(inside) or not wanted or now - state.changed < state.limits.settle_seconds:
+    fits = set(wanted) == set(inside) and (state.ring is None or state.ring.batch == state.batch_for(len(inside)))
+    if fits or not wanted or now - state.changed < state.limits.settle_seconds:
         return effects
     if not holders and state.silent and now < state.silent_until:
         return effects
-    return [*effects, *transitions.propose(state, wanted, now, "members changed")]
+    return [*effects, *transitions.propose(state, wanted, now, "another batch" if set(wanted) == set(inside) else "members changed")]

@@ -7,6 +7,7 @@ import time
 from typing import Protocol
 
 from commensal.messages import Measured, Report, Saved, SaveFailed, SettledStep
+from commensald.coordinator.pace import Pace, Seen
 from commensald.coordinator.saving import SaveClock
 from commensald.events import Emit
 
@@ -18,6 +19,8 @@ class Counts(Protocol):
 
     def record_settled(self, training: str, settled: int, samples: int) -> None: ...
     def settled(self, training: str) -> tuple[int, int]: ...
+    def record_pace(self, training: str, seen: Seen) -> None: ...
+    def pace(self, training: str) -> Seen: ...
 
 
 class History:
@@ -29,6 +32,7 @@ class History:
         self.settled, self.samples = counts.settled(training)
         self.epoch = 0
         self.loss: float | None = None
+        self.batch: int | None = None
         self.measured: dict[str, float] = {}
         self.checkpoint: int | None = None
         self.checkpoint_error: str | None = None
@@ -36,6 +40,7 @@ class History:
         self._sizes: dict[int, int] = {}
         """Samples of the steps that no checkpoint holds yet."""
         self.clock = SaveClock(now)
+        self.pace = Pace(counts.pace(training))
 
     def report(self, report: Report) -> None:
         """Take what is new in a report; leads repeat what they do not know to have arrived."""
@@ -45,18 +50,25 @@ class History:
         if fresh:
             self._counts.record_settled(self.training, self.settled, self.samples)
 
+    def keep_pace(self) -> None:
+        """Let what is known of its speed survive the daemon."""
+        self._counts.record_pace(self.training, self.pace.seen())
+
     def _settle(self, step: SettledStep) -> None:
+        at = time.time() - step.closed_ago
+        self.pace.settled(step, at)
         self._emit(
             "step",
-            at=time.time() - step.closed_ago,
+            at=at,
             training=self.training,
             step=step.step,
             generation=str(step.generation),
             epoch=step.epoch,
             samples=step.samples,
             loss=step.loss,
+            batch=step.batch,
         )
-        self.settled, self.epoch, self.loss = step.step, step.epoch, step.loss
+        self.settled, self.epoch, self.loss, self.batch = step.step, step.epoch, step.loss, step.batch
         self.samples += len(step.samples)
         self._sizes[step.step] = len(step.samples)
 

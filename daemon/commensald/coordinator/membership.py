@@ -219,6 +219,11 @@ class Membership(State):
         self.stop, self.paused = None, False
         return due.advance(self, now)
 
+    def prefer(self, batches: tuple[int, ...], now: float) -> list[Effect]:
+        """Rings of 1, 2, ... members should have these batches; one that has another is formed anew."""
+        self.batches = batches
+        return due.advance(self, now)
+
     def save(self) -> list[Effect]:
         """Ask the ring for a checkpoint."""
         return [Send(member, Save()) for member in self.ring_members()]
@@ -229,12 +234,21 @@ class Membership(State):
             self.patience = max(self.patience, now + self.limits.lost_after)
         self.ticked = now
         effects: list[Effect] = []
+        if self._deaf(now):
+            self.patience = max(self.patience, now + self.limits.lost_after)
         if now >= self.patience:
             for name in [name for name, entry in self.members.items() if now - entry.seen > self.limits.lost_after]:
                 effects += self.lose(name, f"silent for {self.limits.lost_after:g} s", now, silent=True)
         return [*effects, *self._overdue(now), *due.advance(self, now)]
 
     # ---- time limits
+
+    def _deaf(self, now: float) -> bool:
+        """Whether to doubt ourselves, once: several members do not fall silent together as often as we are kept from hearing them."""
+        heard = max((entry.seen for entry in self.members.values()), default=now)
+        doubt = len(self.members) > 1 and now - heard > self.limits.lost_after and self.doubted != heard
+        self.doubted = heard if doubt else self.doubted
+        return doubt
 
     def _overdue(self, now: float) -> list[Effect]:
         effects: list[Effect] = []

@@ -52,6 +52,8 @@ class Ring(msgspec.Struct):
 
     generation: Generation
     members: tuple[str, ...]
+    batch: int | None = None
+    """Of each step; ``None``: the training's smallest."""
     progress: int | None = None
     """Steps closed and pieces of state moved, over all members."""
     progressed: float = 0.0
@@ -67,6 +69,7 @@ class Proposal(msgspec.Struct):
 
     generation: Generation
     members: tuple[str, ...]
+    batch: int | None
     deadline: float
     formed: dict[str, int]
     committed: bool = False

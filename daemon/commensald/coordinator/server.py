@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from commensal.messages import (
+    Batches,
     Deadline,
     Dismiss,
     Hello,
@@ -35,6 +36,7 @@ from commensald.coordinator.course import Course
 from commensald.coordinator.effects import Effect, Persist, Send, Tell
 from commensald.coordinator.history import Counts, History
 from commensald.coordinator.membership import Membership
+from commensald.coordinator.pace import Seen
 from commensald.coordinator.pilots import Posts
 from commensald.coordinator.rendezvous import announce, last_port
 from commensald.coordinator.switchboard import Arrival, Switchboard
@@ -197,6 +199,20 @@ class Coordinator:
         course = self._courses[training]
         return frozenset(entry.hello.node for entry in course.membership.members.values()) | self._posts.starting(training)
 
+    def batches(self, training: str) -> Batches | None:
+        """The batches that its steps may have, once a member has said so."""
+        return self._courses[training].batches
+
+    def pace(self, training: str) -> Seen:
+        """How fast it steps."""
+        return self._courses[training].history.pace.seen()
+
+    def prefer(self, training: str, batches: tuple[int, ...]) -> None:
+        """Its rings of 1, 2, ... members should have these batches."""
+        course = self._courses[training]
+        if batches != course.membership.batches:
+            self._carry_out(course, course.membership.prefer(batches, time.monotonic()))
+
     def status(self, training: str) -> TrainingStatus:
         """What is known of a training."""
         return self._courses[training].status(self._posts.starting(training))
@@ -265,6 +281,7 @@ class Coordinator:
             return
         assignment = self._posts.hello(message, self._wanted, {name: course.spec for name, course in self._courses.items()})
         if assignment is not None:
+            self._courses[assignment.training].given.setdefault(message.pilot, now)
             self._send(message.pilot, assignment)
         else:
             self.on_change()
@@ -272,6 +289,7 @@ class Coordinator:
     def _ended(self, course: Course, message: PilotDone, ours: bool, now: float) -> None:
         """A training process is gone for certain; one that failed by itself is a failure of its script."""
         self._carry_out(course, course.membership.gone(message.pilot, now))
+        course.given.pop(message.pilot, None)
         joined = message.member in course.joined
         course.joined.discard(message.member)
         if message.returncode == 0 and ours and not (joined or course.membership.finished):
@@ -307,7 +325,7 @@ class Coordinator:
 
     def _same_model(self, course: Course, message: Warm) -> bool:
         """All members must train the same model; one that does not is sent away, and says why."""
-        if course.same_model(message.member, message.signature):
+        if course.same_model(message.member, message):
             return True
         text = f"{message.member} has built another model or dataset than the other members"
         self._failed(course, text)
@@ -321,12 +339,15 @@ class Coordinator:
             match effect:
                 case Persist(record):
                     self._ledger.record_generation(record)
+                    course.history.keep_pace()
                     if record.closed is not None:
                         course.history.began(record.closed)
                 case Send(member, message):
                     self._send(member, message)
                 case Tell(kind, fields, ago):
                     self._emit(kind, at=time.time() - ago, **fields)
+                    if kind == "stay.began":
+                        course.warmed(str(fields["pilot"]), time.monotonic() - ago)
         if course.membership.finished and not course.told_finished:
             course.told_finished = True
             self._emit("training.finished", training=course.spec.name)

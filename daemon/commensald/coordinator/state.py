@@ -29,6 +29,8 @@ class State:
         self.finished = False
         self.settled = 0
         self.quarantine = Quarantine(limits)
+        self.batches: tuple[int, ...] = ()
+        """The batch for a ring of 1, 2, ... members; (): the training's smallest for any."""
         self.incarnation = incarnation
         # A training that comes back in the same life goes on counting where its last ring ended.
         self.number = record.generation.number if record is not None and record.generation.incarnation == incarnation else 0
@@ -36,6 +38,8 @@ class State:
         self.patience = now + limits.lost_after
         """Until then nobody is lost: after a start and after a stall of our own."""
         self.changed = now
+        self.doubted = now
+        """When somebody was heard for the last time before we doubted ourselves."""
         self.ticked = now
         self.gone_members: set[str] = set()
         self.acknowledged: dict[str, int] = {}
@@ -55,6 +59,10 @@ class State:
         if entry.stay is not None:
             effects.append(self.tell("stay.ended", name, self.ticked - entry.closed_at, entry=entry, step=entry.closed))
         return [*effects, self.tell(kind, name, entry=entry, reason=reason)]
+
+    def batch_for(self, members: int) -> int | None:
+        """The batch that a ring of so many members should have."""
+        return self.batches[min(members, len(self.batches)) - 1] if self.batches else None
 
     def holders(self) -> list[str]:
         """Members that hold a state: those of the ring, or who survived it."""

@@ -21,10 +21,11 @@ def propose(state: State, wanted: list[str], now: float, reason: str) -> list[Ef
     members = order(wanted, source(state, wanted, inside), inside)
     state.number += 1
     generation = Generation(state.incarnation, state.number)
-    state.proposal = Proposal(generation, members, now + state.limits.form_timeout, {})
+    batch = state.batch_for(len(members))
+    state.proposal = Proposal(generation, members, batch, now + state.limits.form_timeout, {})
     entries = state.members
     places = seats(members, {m: entries[m].hello.address for m in members}, {m: entries[m].speed for m in members})
-    message = Propose(generation=generation, seats=places, nonce=f"{state.training}/{generation}")
+    message = Propose(generation=generation, seats=places, nonce=f"{state.training}/{generation}", batch=batch)
     everybody = sorted({*members, *inside})
     return [
         state.tell_training("proposal", generation=str(generation), members=list(members), reason=reason),

@@ -18,6 +18,8 @@ CURVES = {"digits-convnet": (4000.0, 7800.0, 15000.0, 28000.0), "digits-mlp": (8
 
 The demo's virtual nodes share one machine; a curve measured there would teach the daemon to use one node.
 """
+RESCALE = {"stall_seconds": 0.2, "warmup_seconds": 3.0}
+"""Likewise: here eight processes import torch on two cores."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +110,7 @@ def _training(scenario: Scenario, name: str, script: str) -> dict[str, Mapping[s
             "nodes": [1, scenario.nodes],
         },
         "curve": {"nodes": counts, "samples_per_second": list(CURVES[name][: len(counts)])},
+        "rescale": RESCALE,
     }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from commensald.coordinator import GenerationRecord
+from commensald.coordinator.pace import Seen
 from commensald.coordinator.rendezvous import read
 from commensald.strict import InputError
 
@@ -50,6 +51,13 @@ class Book:
     def settled(self, training: str) -> tuple[int, int]:
         """(steps, samples) of this job."""
         return self._settled
+
+    def record_pace(self, training: str, seen: Seen) -> None:
+        """A job has the nodes that it has: nobody asks how many would be best."""
+
+    def pace(self, training: str) -> Seen:
+        """Nothing is known beforehand."""
+        return Seen()
 
 
 def _read(path: Path) -> GenerationRecord | None:

@@ -1,8 +1,8 @@
 """A training for tests: MODEL (mlp with dropout, convnet with batch normalisation and random crops), STEPS, and what a test asks of it.
 
-DETERMINISTIC=0 takes plain float sums. GATE names a file with a step number, which the ring does not pass until the number grows. FINAL is
-where the parameters go at the end, SEEN where the indices of fetched samples go. FAULTS, "member:what" separated by blanks, are carried out
-by :mod:`faults`.
+BATCH is the global batch or a range, RULE what becomes of the learning rate in it. DETERMINISTIC=0 takes plain float sums. GATE names a
+file with a step number, which the ring does not pass until the number grows. FINAL is where the parameters go at the end, SEEN where the
+indices of fetched samples go. FAULTS, "member:what" separated by blanks, are carried out by :mod:`faults`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import faults
+import repeated
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -59,6 +60,8 @@ def wait_at_gate(settled: commensal.StepInfo) -> None:
 
 
 torch.set_num_threads(1)
+repeated.install()
+batch = tuple(int(size) for size in os.environ.get("BATCH", "64").split(","))
 name = os.environ.get("MODEL", "mlp")
 model = build(name)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
@@ -66,7 +69,8 @@ training = commensal.Training(
     model,
     optimizer,
     Crops(name == "mlp"),
-    batch_size=64,
+    batch_size=batch if len(batch) == 2 else batch[0],
+    lr_rule=os.environ.get("RULE", "linear"),
     micro_batch=8,
     steps=int(os.environ.get("STEPS", "1000000")),
     seed=3,

@@ -17,7 +17,7 @@ from commensal.checkpoint import Snapshot
 from commensal.identity import Identity
 from commensal.link import Link
 from commensal.member import Words
-from commensal.messages import Generation, Goodbye, Measured, Propose, Saved, SaveFailed, Settle, SettledStep
+from commensal.messages import Batches, Generation, Goodbye, Measured, Propose, Saved, SaveFailed, Settle, SettledStep
 from commensal.ring import Lost, Place, Replica, transfer
 from commensal.ring.buffers import Memory
 from commensal.saver import Outcome, Saver
@@ -28,22 +28,22 @@ MANIFEST_SECONDS = 10.0
 """How long rank 0 looks for the others' records after its own."""
 
 
-def connect() -> Elastic:
-    """The ring of this pilot's training process."""
+def connect(batches: Batches) -> Elastic:
+    """The ring of this pilot's training process, whose steps may have any of ``batches``."""
     link = Link(Identity.of(os.environ))
     link.start()
     link.started.wait()
     # Until now SIGTERM has simply ended the process, which holds nothing yet: no handler could act while torch is being imported.
     deadline.install()
     signal.set_wakeup_fd(link.waker, warn_on_full_buffer=False)
-    return Elastic(link)
+    return Elastic(link, batches)
 
 
 class Elastic:
     """A ring.Ring whose generations the coordinator decides."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, link: Link, batches: Batches) -> None:
+        self._link, self._batches = link, batches
         self._machine = link.machine
         self._folder = Path(link.identity.folder)
         self._saver = Saver(self._write, self._saved)
@@ -69,7 +69,7 @@ class Elastic:
         link, machine = self._link, self._machine
         with link.lock:
             if self._generation is None:
-                link.warm(replica.signature)
+                link.warm(replica.signature, self._batches)
             while True:
                 link.wait_for(lambda: machine.ring is not None or machine.left)
                 if machine.left:
