@@ -45,9 +45,9 @@ def others(text: str, section: str) -> Reading:
     What administrators write is mended, but a node that cannot be read might be anything.
     """
     text = text[_beginning(text) :]
-    for attempt in (text, mended(text)):
+    for mend in (str, mended):
         try:
-            return _whole(attempt, section)
+            return _whole(mend(text), section)
         except (ValueError, RecursionError):
             continue
     raise UnreadableError(f"{section}: not JSON", text[:300])
@@ -107,7 +107,8 @@ def _one_by_one(text: str) -> Reading:
 
 
 def _part(name: str, text: str) -> Part:
-    for attempt, damaged in ((text, False), (mended(text), True)):
+    for damaged in (False, True):
+        attempt = mended(text) if damaged else text
         try:
             found, end = _DECODER.raw_decode(attempt)
         except (ValueError, RecursionError):
