@@ -2,7 +2,8 @@
 """Elastic batches against fixed ones, in simulation: jobs completed and mean completion time under MASCOTS'20's autoscaler.
 
 All policies share devices by the same dynamic programme and scale jobs up and down; they differ in the batch alone: chosen with the devices
-(elastic), or fixed at the largest, the smallest, or a random one of the range. Jobs, tables and loads are in elastic_workload.py.
+(elastic), or fixed at the largest, the smallest, or a random one of the range. A fixed batch takes as many devices as hold it, as in the
+paper; "accumulated" takes it in several rounds on fewer, as our workers do. Jobs, tables and loads are in elastic_workload.py.
 
 Every interval the autoscaler admits who has arrived, first come first served. Whoever then has other devices or another batch than before,
 or starts, stands still for the restart. Without drops who does not fit waits; after the last arrival the cluster runs until nobody is left,
@@ -26,28 +27,16 @@ from itertools import product
 from pathlib import Path
 
 import msgspec
-from elastic_workload import LARGEST, LOADS, PER_DEVICE, SMALLEST, Job, workload
+from elastic_workload import LARGEST, LOADS, PER_DEVICE, SMALLEST, Job, Setting, workload
 from rich.console import Console
 from rich.progress import track
 
 from commensald.allocate.autoscaler import Rules, Share, State, step
 from commensald.decision import Demand
 
-POLICIES = ("elastic", "elastic, charged", "fixed largest", "fixed random", "fixed smallest")
-FIXED = POLICIES[2:]
+FIXED = ("fixed largest", "fixed random", "fixed smallest", "accumulated largest", "accumulated random")
+POLICIES = ("elastic", "elastic, charged", *FIXED)
 PUBLISHED = {"completed": 2.0, "minutes": 10.0}
-
-
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One run, but for its policy and its seed."""
-
-    devices: int
-    load: str
-    drop: bool
-    hours: float
-    interval_seconds: float
-    restart_seconds: float
-    noise_scale: float | None
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,8 +64,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 def batches(policy: str, job: Job) -> tuple[int, int]:
     """The range of batches that ``policy`` leaves ``job``."""
-    fixed = {"fixed largest": LARGEST, "fixed smallest": SMALLEST, "fixed random": job.random_batch}
-    return (fixed[policy], fixed[policy]) if policy in fixed else (SMALLEST, LARGEST)
+    size = {"largest": LARGEST, "random": job.random_batch, "smallest": SMALLEST}.get(policy.split()[-1])
+    return (SMALLEST, LARGEST) if size is None else (size, size)
 
 
 class Cluster:
@@ -86,9 +75,8 @@ class Cluster:
         self._setting = setting
         self._rules = Rules(interval_seconds=setting.interval_seconds, drop=setting.drop, charged=policy == "elastic, charged")
         self._jobs = {each.name: each for each in jobs}
-        self._demands = {
-            each.name: each.demand(batches(policy, each), setting.restart_seconds, setting.noise_scale) for each in self._jobs.values()
-        }
+        accumulate = policy.startswith("accumulated")
+        self._demands = {each.name: each.demand(batches(policy, each), setting, accumulate=accumulate) for each in self._jobs.values()}
         self._left = {each.name: each.work for each in self._jobs.values()}
         self._state, self._just_finished = State(), set[str]()
         self._coming = list(reversed(self._jobs))
@@ -173,12 +161,12 @@ def compare(setting: Setting, seeds: int) -> Iterator[Row]:
 
 def table(rows: list[Row]) -> str:
     """One line a policy and setting; the last two columns say how much better elastic is."""
-    heads = f"{'devices':>7} {'load':8} {'mode':7} {'policy':17} {'jobs':>5} {'completed':>9} {'dropped':>7} {'minutes':>8}"
+    heads = f"{'devices':>7} {'load':8} {'mode':7} {'policy':19} {'jobs':>5} {'completed':>9} {'dropped':>7} {'minutes':>8}"
     lines = [f"{heads}   elastic: jobs, time"]
     for row in rows:
         setting, mode = row.setting, "drop" if row.setting.drop else "no drop"
         lines.append(
-            f"{setting.devices:>7} {setting.load:8} {mode:7} {row.policy:17} {row.outcomes[0].jobs:>5} {row.completed:>9.0f}"
+            f"{setting.devices:>7} {setting.load:8} {mode:7} {row.policy:19} {row.outcomes[0].jobs:>5} {row.completed:>9.0f}"
             f" {row.dropped:>7.0f} {row.minutes:>8.1f}   {row.completed_ratio:>12.2f} x {row.minutes_ratio:>5.2f} x"
         )
     return "\n".join(lines)
@@ -207,19 +195,21 @@ def plot(rows: list[Row], path: Path) -> None:
     from matplotlib.figure import Figure
 
     picture = Figure(figsize=(11, 7), layout="constrained")
-    for axes, (figure, title) in zip(
-        picture.subplots(2, 1), {"completed": "jobs completed, times as many", "minutes": "completion, times shorter"}.items(), strict=True
-    ):
+    titles = {"completed": "jobs completed, times as many", "minutes": "completion, times shorter"}
+    for axes, (figure, title) in zip(picture.subplots(2, 1), titles.items(), strict=True):
         places = list(dict.fromkeys(_place(row.setting) for row in rows))
         for shift, policy in enumerate(FIXED):
             ratios = [getattr(row, f"{figure}_ratio") for row in rows if row.policy == policy]
-            axes.bar([index + (shift - 1) * 0.27 for index in range(len(places))], ratios, 0.25, label=f"against {policy}")
-        axes.axhline(PUBLISHED[figure], color="black", linestyle="--", linewidth=1, label="published, up to")
+            axes.bar([index + (shift - 2) * 0.17 for index in range(len(places))], ratios, 0.16, label=policy)
+        axes.axhline(PUBLISHED[figure], color="black", linestyle="--", linewidth=1, label="published: up to")
         axes.axhline(1.0, color="grey", linewidth=1)
+        axes.set_yscale("log")
+        axes.set_yticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
+        axes.set_yticks([], minor=True)
         axes.set_xticks(range(len(places)), [place.replace(" ", "\n", 2) for place in places], fontsize=8)
         axes.set_ylabel(title)
-        axes.set_yscale("log")
-        axes.legend(fontsize=8)
+    handles, labels = axes.get_legend_handles_labels()
+    picture.legend(handles, labels, loc="outside upper center", ncols=3, title="elastic batches against")
     picture.savefig(path)
 
 

@@ -3,7 +3,7 @@
 MASCOTS'20 profiles real networks (its scalability analyser); those tables are not published. Ours are synthetic: four kinds of jobs by the
 balance of computing and communicating, with the parameter sizes of four real networks (research/papers.md 2.3), seconds for 64 samples on
 one device of the order of a P100's, a fifth of which does not shrink with the batch, and a ring over 10 Gbit/s Ethernet with 0.5 ms a hop.
-Batches go from 32 to 512, a device holds 64 samples (nobody accumulates gradients), a job uses 10 devices at most.
+Batches go from 32 to 512, a device holds 64 samples, a job uses 10 devices at most.
 
 A job's length on one device, at 64 samples a step, is log-uniform between 15 minutes and 4 hours; arrivals are Poisson; the load is what
 arrives, by those lengths, over what all devices can do: light 0.5, heavy 1, extreme 2.
@@ -29,6 +29,18 @@ _BYTES_PER_SECOND, _HOP_SECONDS, _FIXED_PART = 1.25e9, 5e-4, 0.2
 _MEAN_SECONDS = (LONGEST_SECONDS - SHORTEST_SECONDS) / math.log(LONGEST_SECONDS / SHORTEST_SECONDS)
 
 
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One run, but for its policy and its seed."""
+
+    devices: int
+    load: str
+    drop: bool
+    hours: float
+    interval_seconds: float
+    restart_seconds: float
+    noise_scale: float | None
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job as it arrives; ``work`` is in samples, ``random_batch`` what its owner would have fixed."""
 
@@ -38,12 +50,20 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     times: Profile
     random_batch: int
 
-    def demand(self, batch: tuple[int, int], restart_seconds: float, noise_scale: float | None) -> Demand:
-        """As the allocator sees it, with batches from the first to the second of ``batch``."""
+    def demand(self, batch: tuple[int, int], setting: Setting, *, accumulate: bool) -> Demand:
+        """As the allocator sees it, with batches from the first to the second of ``batch``.
+
+        What a device does not hold takes more devices, or, with ``accumulate``, several rounds.
+        """
         elastic = ElasticBatch(
-            least=batch[0], most=batch[1], times=self.times, per_device=PER_DEVICE, initial=PER_DEVICE, noise_scale=noise_scale
+            least=batch[0],
+            most=batch[1],
+            times=msgspec.structs.replace(self.times, at_once=PER_DEVICE) if accumulate else self.times,
+            per_device=None if accumulate else PER_DEVICE,
+            initial=PER_DEVICE,
+            noise_scale=setting.noise_scale,
         )
-        return Demand(training=self.name, owner="", max_nodes=MOST_DEVICES, elastic=elastic, stall_seconds=restart_seconds)
+        return Demand(training=self.name, owner="", max_nodes=MOST_DEVICES, elastic=elastic, stall_seconds=setting.restart_seconds)
 
 
 def profile(megabytes: float, seconds: float) -> Profile:

@@ -48,6 +48,9 @@ def test_tables_are_read_linearly() -> None:
     assert tables.step_seconds(1, 6) == pytest.approx(1.5)
     assert tables.step_seconds(3, 12) == pytest.approx(1.0 + 2.0)
     assert tables.rate(3, 12) == pytest.approx(4.0)
+    in_rounds = Profile(processing=tables.processing, at_once=8)
+    assert in_rounds.step_seconds(1, 24) == pytest.approx(6.0)
+    assert in_rounds.step_seconds(2, 24) == pytest.approx(2 * 1.5)
 
 
 @pytest.mark.parametrize("gamma", [1.0, 2.5, 5.0])

@@ -54,16 +54,19 @@ class Throughput(StepTimes, frozen=True, kw_only=True, tag=True):
 class Profile(StepTimes, frozen=True, kw_only=True, tag=True):
     """What MASCOTS'20's scalability analyser measures (research/papers.md 3.2): linear between the points of each table, flat outside.
 
-    ``processing``: (samples a device, seconds); ``communication``: (nodes, seconds); both ascending.
+    ``processing``: (samples a device, seconds); ``communication``: (nodes, seconds); both ascending. More samples than ``at_once`` a device
+    takes in equal rounds (``None``: however many at once).
     """
 
     processing: tuple[tuple[float, float], ...]
     communication: tuple[tuple[int, float], ...] = ((1, 0.0),)
+    at_once: int | None = None
 
     def step_seconds(self, nodes: ArrayLike, batch: ArrayLike) -> Floats:
         """Seconds of one step of ``batch`` samples: computing, then communicating."""
         devices, samples = np.asarray(nodes, np.float64), np.asarray(batch, np.float64)
-        return _read(self.processing, samples / devices) + _read(self.communication, devices)
+        rounds = np.ones(()) if self.at_once is None else np.ceil(samples / devices / self.at_once)
+        return rounds * _read(self.processing, samples / devices / rounds) + _read(self.communication, devices)
 
 
 def _read(table: Sequence[tuple[float, float]], at: Floats) -> Floats:
