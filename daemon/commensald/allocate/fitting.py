@@ -74,7 +74,7 @@ class _Problem:
             damping = damping / 5 if gained > 0 else damping * 4
             if gained > 0:
                 point, loss = trial, loss - gained
-            if damping > 1e8 or 0 < gained < 1e-10:
+            if damping > 1e8 or 0 < gained < 1e-6:
                 break
         return point
 
