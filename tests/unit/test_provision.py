@@ -216,6 +216,24 @@ def test_a_loss_that_too_few_refits_reach_is_outside_the_band() -> None:
     assert plans(banded, Goal(loss=0.595))[0].seconds > 0
 
 
+def test_a_mix_that_no_window_is_becomes_the_plan() -> None:
+    """Two members at most; the slow and the fast iteration together have the batch that pays, and are no neighbours."""
+    narrow = msgspec.structs.replace(NO_PCIE, a1=1.0, b1=-0.5)
+    three = cluster((900, 3.0, 1), (100, 2.0, 1), (300, 1.0, 1), server=narrow, quota=1)
+    loss = Loss(g1=1.0, g2=-1.0, g3=2000.0, g5=0.0, form="sqrt")
+    goal = Goal(loss=1.0, deadline_seconds=1650.0)
+    assert algorithm_1(three, loss, goal).best(goal) is None
+    plan = plans(Profile(three, loss), goal)[0]
+    assert (plan.mix, plan.why) == ({"k0": 1, "k2": 1}, "best of all mixes")
+
+
+def test_beyond_the_batch_at_which_the_line_ends_nothing_is_promised() -> None:
+    loss = Loss(g1=1.0, g2=-1.0, g3=1000.0, g5=0.0, form="sqrt")
+    assert loss.steps(1.0, pace(batch=999.0))[0] == pytest.approx(0.0)
+    assert loss.steps(1.0, pace(batch=1000.0))[0] == math.inf
+    assert loss.steps(1.0, pace(batch=1000.0), Progress(step=1.0, loss=2.0))[0] == math.inf
+
+
 def test_no_nodes_at_all() -> None:
     with pytest.raises(NoMix, match="ever reaches"):
         plans(Profile(cluster((1, 1.0, 1), quota=0), LOSS), Goal(loss=0.8))

@@ -7,11 +7,11 @@ in logarithms so that they stay positive, by Levenberg-Marquardt from the best p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from commensald.allocate.provision.loss import Form, Loss, Number
+from commensald.allocate.provision.loss import Form, Loss, stretch
 from commensald.allocate.provision.pace import Floats, Pace
 
 REPLICATES = 200
@@ -57,12 +57,10 @@ def fit(observed: Observed, form: Form = "convergence", replicates: int = REPLIC
     Raises TooFew where there are fewer observations than twice the coefficients, or only those of one cluster and g4 is looked for.
     """
     problem = _Problem(observed, form)
-    if form == "convergence" and len(np.unique(np.stack([observed.pace.members, observed.pace.spread]), axis=1).T) < 2:
+    if form == "convergence" and not (np.ptp(observed.pace.members) or np.ptp(observed.pace.spread)):
         raise TooFew("the losses of one cluster do not tell g4: give those of two, or form = 'sqrt'")
-    if observed.loss.size < 2 * problem.unknowns:
-        raise TooFew(
-            f"{observed.loss.size} losses are too few for {problem.unknowns} coefficients: at least {2 * problem.unknowns} are needed"
-        )
+    if observed.loss.size < (least := 2 * problem.unknowns):
+        raise TooFew(f"{observed.loss.size} losses are too few for {problem.unknowns} coefficients: at least {least} are needed")
     theta = problem.search(observed.loss, problem.coarse(observed.loss))
     curve, residual = problem.solve(theta, observed.loss)
     freedom = residual.size / (residual.size - problem.unknowns)
@@ -90,17 +88,21 @@ class _Problem:
         self._batch_scale = float(batch.max())
         self._one_batch = bool(np.ptp(batch) <= _SAME_BATCH * self._batch_scale)
         self._horizon = max(float(observed.step.max()), 1.0)
-        scale = np.log(self._horizon)
-        self._low, self._high = np.array([scale - 9.0, -9.0]), np.array([scale + 4.0, 6.0])
+        far = np.log(self._horizon)
+        self._low, self._high = np.array([far - 9.0, -9.0]), np.array([far + 4.0, 6.0])
 
     @property
     def _nonlinear(self) -> int:
         return 2 if self._form == "convergence" else 1
 
     @property
+    def _linear(self) -> int:
+        return 2 if self._one_batch else 3
+
+    @property
     def unknowns(self) -> int:
         """Coefficients that are looked for."""
-        return self._nonlinear + (2 if self._one_batch else 3)
+        return self._nonlinear + self._linear
 
     def model(self, curve: Floats) -> Loss:
         """The five numbers as a loss model; a row a refit makes a band, whose answers have a row a refit too."""
@@ -138,18 +140,11 @@ class _Problem:
     def solve(self, theta: Floats, losses: Floats) -> tuple[Floats, Floats]:
         """(g1, g2, g3, g4, g5) of least squares for this ``theta``, with a floor g5 >= 0, and the residuals."""
         g1, g4 = float(np.exp(theta[0])), float(np.exp(theta[1])) if self._nonlinear == 2 else 0.0
-        stretch: Number = replace(_BARE, g4=g4, form=self._form).stretch(self._pace.members, self._pace.spread)
-        reach = stretch * self._horizon / (self._steps + g1)
-        columns = (
-            [reach, np.ones_like(reach)] if self._one_batch else [reach, np.ones_like(reach), reach * self._pace.batch / self._batch_scale]
-        )
-        found = _least_squares(np.stack(columns, axis=1), losses)
+        reach = stretch(self._form, g4, self._pace.members, self._pace.spread) * self._horizon / (self._steps + g1)
+        columns = np.stack([reach, np.ones_like(reach), reach * self._pace.batch / self._batch_scale], axis=1)[:, : self._linear]
+        found = _least_squares(columns, losses)
         g2 = 0.0 if self._one_batch else found[2] * self._horizon / self._batch_scale
-        residual = losses - np.stack(columns, axis=1) @ found
-        return np.array([g1, g2, found[0] * self._horizon, g4, found[1]]), residual
-
-
-_BARE = Loss(g1=0.0, g2=0.0, g3=0.0, g5=0.0)
+        return np.array([g1, g2, found[0] * self._horizon, g4, found[1]]), losses - columns @ found
 
 
 def _least_squares(columns: Floats, losses: Floats) -> Floats:

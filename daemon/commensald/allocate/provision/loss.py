@@ -23,6 +23,13 @@ class Progress:
     loss: float
 
 
+def stretch(form: Form, g4: Number, members: Number, spread: Number) -> Number:
+    """How much further a cluster of ``members`` with convergence coefficient ``spread`` R has to go."""
+    if form == "synchronous":
+        return 1.0
+    return np.sqrt((spread + g4) * members) if form == "convergence" else np.sqrt(members)
+
+
 @dataclass(frozen=True)
 class Loss:
     """(3) f_loss(b_w, R, |N|, j) = (g2 b_w + g3) sqrt((R + g4) |N|) / (j + g1) + g5, in general with g2 < 0.
@@ -37,31 +44,30 @@ class Loss:
     g4: Number = 0.0
     form: Form = "convergence"
 
-    def stretch(self, members: Number, spread: Number) -> Number:
-        """The factor of a cluster of ``members`` with convergence coefficient ``spread`` R."""
-        if self.form == "synchronous":
-            return 1.0
-        return np.sqrt((spread + self.g4) * members) if self.form == "convergence" else np.sqrt(members)
-
     @property
     def least_stretch(self) -> Number:
         """Of one worker alone, for which R = 0: no cluster's is less."""
-        return np.sqrt(self.g4) if self.form == "convergence" else 1.0
+        return stretch(self.form, self.g4, 1.0, 0.0)
 
     def value(self, pace: Pace, step: Number) -> Number:
         """The loss after ``step`` steps."""
-        return self._amplitude(pace.batch, self.stretch(pace.members, pace.spread)) / (step + self.g1) + self.g5
+        return self._amplitude(pace) / (step + self.g1) + self.g5
 
     def steps(self, goal: float, pace: Pace, done: Progress | None = None) -> Floats:
         """Steps until the loss is ``goal``, from ``done`` on; infinite where the loss never gets there."""
-        return self._steps(goal, self._amplitude(pace.batch, self.stretch(pace.members, pace.spread)), done)
+        return self._steps(goal, self._amplitude(pace), done)
 
     def fewest_steps(self, goal: float, batch: float, done: Progress | None = None) -> Floats:
         """The same for one worker of that batch: what (16) begins with."""
-        return self._steps(goal, self._amplitude(batch, self.least_stretch), done)
+        return self._steps(goal, self._height(batch) * self.least_stretch, done)
 
-    def _amplitude(self, batch: Number, stretch: Number) -> Number:
-        return np.maximum(self.g2 * batch + self.g3, 0.0) * stretch
+    def _amplitude(self, pace: Pace) -> Number:
+        return self._height(pace.batch) * stretch(self.form, self.g4, pace.members, pace.spread)
+
+    def _height(self, batch: Number) -> Number:
+        """Infinite for a batch so large that the line says less than nothing: the model does not reach so far."""
+        line = self.g2 * batch + self.g3
+        return np.where(line > 0, line, np.inf)
 
     def _steps(self, goal: float, amplitude: Number, done: Progress | None) -> Floats:
         """(3) solved for j. Another cluster than before goes on at its own j of the loss reached, not at the old one's step count;
@@ -72,4 +78,4 @@ class Loss:
             if done is not None and self.form != "synchronous":
                 begin = np.where(done.loss > self.g5, amplitude / (done.loss - self.g5) - self.g1, 0.0)
             end = np.where(goal > self.g5, amplitude / (goal - self.g5) - self.g1, np.inf)
-        return np.maximum(end - begin, 0.0)
+            return np.where(np.isfinite(end), np.maximum(end - begin, 0.0), np.inf)

@@ -78,7 +78,7 @@ def _kind(table: KindTable, file: ProfileFile) -> Kind:
 
 def _given(file: ProfileFile) -> Loss:
     known = file.loss
-    return Loss(g1=known.g1 or 0.0, g2=known.g2, g3=known.g3 or 0.0, g4=known.g4, g5=known.g5 or 0.0, form=_form(file))
+    return Loss(g1=known.g1 or 0.0, g2=known.g2, g3=known.g3 or 0.0, g4=known.g4 or 0.0, g5=known.g5 or 0.0, form=_form(file))
 
 
 def _fitted(file: ProfileFile, cluster: Cluster, observed: Observed) -> Profile:
@@ -110,7 +110,11 @@ def _run_pace(run: RunTable, file: ProfileFile, cluster: Cluster) -> Pace:
 
 
 def _contradictions(file: ProfileFile, cluster: Cluster) -> Iterator[str]:
-    if not isinstance(cluster, ParameterServer):
+    if isinstance(cluster, SynchronousRing):
+        fixed = cluster.ring.alpha_compute
+        yield from (
+            f"kind '{kind.name}': {kind.seconds:g} s are no more than ring.alpha_compute" for kind in cluster.kinds if kind.seconds <= fixed
+        )
         return
     for kind, seconds in zip(cluster.kinds, cluster.compute_seconds, strict=True):
         if seconds <= 0:

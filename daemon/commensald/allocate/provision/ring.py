@@ -75,11 +75,17 @@ class SynchronousRing:
         return Pace(seconds, np.full(members.size, float(self.ring.batch)), members, np.zeros(members.size))
 
     def _done(self, mixes: Mixes) -> Floats:
-        """When each mix can have all shards computed: the least t with sum over members of floor(t / T_acc) >= shards, by bisection."""
+        """When each mix can have all shards computed: the least t with sum over members of floor(t / T_acc) >= shards, by bisection.
+
+        If shards could be divided it would be ``divided``; whole ones take no more than the slowest member's shard longer.
+        """
+        with np.errstate(divide="ignore"):
+            divided = self.shards / (mixes / self.alone_seconds).sum(axis=1)
         times = np.unique(np.arange(1, self.shards + 1)[:, None] * self.alone_seconds)
-        low, high = np.zeros(len(mixes), np.int64), np.full(len(mixes), times.size - 1)
+        bounds = divided * (1 - 1e-9), divided * (1 + 1e-9) + self.alone_seconds.max()
+        low, high = (np.minimum(np.searchsorted(times, each), times.size - 1) for each in bounds)
         while (low < high).any():
             middle = (low + high) // 2
             enough = (mixes * np.floor(times[middle][:, None] / self.alone_seconds + 1e-9)).sum(axis=1) >= self.shards
             low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
-        return times[low]
+        return np.asarray(times[low])

@@ -23,7 +23,7 @@ class Revocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def chance_to_miss(priced: Priced, kinds: tuple[Kind, ...], goal: Goal, band: Loss | None, revocation: Revocation) -> Floats | None:
-    """Of each mix, in [0, 1]; ``None`` where nothing is at risk (no limit), or nothing is known of it (neither band nor rates).
+    """Of each mix that gets there, in [0, 1]; ``None`` where nothing is at risk (no limit), or nothing known of it (no band, no rates).
 
     Revocations are a Poisson process at the kinds' rates over the expected time, and each delays by the cost of an average member.
     """
@@ -40,7 +40,7 @@ def chance_to_miss(priced: Priced, kinds: tuple[Kind, ...], goal: Goal, band: Lo
     for revoked in range(1, _MOST_REVOKED + 1):
         missed += probability * (seconds + delay * (revoked - 1) > limit).mean(axis=0)
         probability = probability * expected / revoked
-        if left.max() < 1e-9:
+        if left.max(initial=0.0) < 1e-9:
             break
         left = left - probability
     return np.asarray(np.clip(missed + np.maximum(left, 0.0), 0.0, 1.0))

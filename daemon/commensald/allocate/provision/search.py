@@ -60,9 +60,9 @@ def plans(profile: Profile, goal: Goal) -> tuple[Plan, ...]:
     within_reach(profile, goal.loss)
     found: dict[tuple[int, ...], Plan] = {}
     for why, priced, aim in _offers(profile, goal):
-        row = priced.best(aim)
-        if row is None and not found:
+        if aim != goal and not found:
             raise NoMix(_complaint(profile, goal))
+        row = priced.best(aim)
         if row is None:
             continue
         plan, key = _plan(why, profile, goal, priced.only(np.array([row]))), tuple(priced.mixes[row])
@@ -84,9 +84,10 @@ def within_reach(profile: Profile, loss: float) -> None:
 
 
 def _offers(profile: Profile, goal: Goal) -> Iterator[tuple[str, Priced, Goal]]:
-    """Why, among which mixes, for which goal; the first is the plan."""
+    """Why, among which mixes, for which goal; the first that has one is the plan."""
     performance, loss = profile.performance, profile.loss
     windows, anyhow = algorithm_1(performance, loss, goal), algorithm_1(performance, loss, Goal(loss=goal.loss))
+    windows = windows.only(windows.meets(goal))
     yield "fastest in budget" if goal.deadline_seconds is None and goal.budget is not None else "cheapest", windows, goal
     risk = chance_to_miss(windows, performance.kinds, goal, profile.band, profile.revocation)
     if risk is not None:

@@ -60,10 +60,14 @@ class ParameterServer:
         return np.array([kind.seconds for kind in self.kinds])
 
     @cached_property
+    def gpus(self) -> Floats:
+        """g_i."""
+        return np.array([float(kind.gpus) for kind in self.kinds])
+
+    @cached_property
     def compute_seconds(self) -> Floats:
         """T_comp by (6): what was measured less the transfer of a worker alone. Negative where the profile contradicts itself."""
-        gpus = np.array([float(kind.gpus) for kind in self.kinds])
-        return np.asarray(self.alone_seconds - self.server.transfer_seconds(np.ones(1), gpus)[0])
+        return np.asarray(self.alone_seconds - self.server.transfer_seconds(np.ones(1), self.gpus)[0])
 
     @cached_property
     def smallest_batch(self) -> float:
@@ -83,12 +87,11 @@ class ParameterServer:
 
     def pace(self, mixes: Mixes) -> Pace:
         """Each mix's T_exp, b_w, |N| and R."""
-        gpus, batch = (np.array([float(value) for value in each]) for each in zip(*((k.gpus, k.batch) for k in self.kinds), strict=True))
         members = mixes.sum(axis=1).astype(float)
-        seconds = self.compute_seconds + self.server.transfer_seconds(members, gpus)  # (6) T^i = T_comm + T_comp
+        seconds = self.compute_seconds + self.server.transfer_seconds(members, self.gpus)  # (6) T^i = T_comm + T_comp
         with np.errstate(divide="ignore"):
             together = 1 / (mixes / seconds).sum(axis=1)  # (2) T_exp = 1 / sum 1/T^i
-        speed = batch / seconds  # v_i
+        speed = np.array([kind.batch for kind in self.kinds]) / seconds  # v_i
         total = np.maximum((mixes * speed).sum(axis=1), 1e-300)
         weighted = np.where(members > 0, total * together, 0.0)  # (4) b_w = v T_exp
         return Pace(together, weighted, members, convergence_coefficient(mixes, speed / total[:, None]))

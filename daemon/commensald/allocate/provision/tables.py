@@ -43,7 +43,7 @@ class LossTable(msgspec.Struct, frozen=True, kw_only=True):
     g1: float | None = None
     g2: float = 0.0
     g3: float | None = None
-    g4: float = 0.0
+    g4: float | None = None
     g5: float | None = None
 
     @property
@@ -101,6 +101,8 @@ def faults(file: ProfileFile) -> Iterator[str]:
         yield "either [loss] g1, g3, g5 (g2, g4) or [[run]] with losses that were seen"
     if file.loss.given and None in (file.loss.g1, file.loss.g3, file.loss.g5):
         yield "loss: g1, g3 and g5 go together"
+    if file.loss.given and file.model == "spot" and file.loss.form in (None, "convergence") and not _positive(file.loss.g4):
+        yield "loss.g4: above 0, or form = 'sqrt', which has none"
     for kind in file.kind:
         yield from (f"kind '{kind.name}': {words}" for words in _kind_faults(kind, file))
     for number, run in enumerate(file.run, 1):
@@ -132,6 +134,8 @@ def _kind_faults(kind: KindTable, file: ProfileFile) -> Iterator[str]:
         yield "either batch_seconds or samples_per_second"
     if not all(0 <= value < math.inf for value in (kind.quota, kind.charge, kind.preemptions_per_hour or 0.0)):
         yield "quota, charge and preemptions_per_hour are not below 0"
+    if kind.memory_gib is not None and file.memory is not None and file.memory.a2 * kind.memory_gib + file.memory.b2 < 1:
+        yield f"memory_gib: {kind.memory_gib:g} GiB hold no sample by [memory]"
     given = (kind.batch, kind.memory_gib, kind.batch_seconds, kind.samples_per_second, float(kind.gpus))
     if not all(_positive(value) for value in given if value is not None):
         yield "batch, memory_gib, gpus and speed are above 0"
