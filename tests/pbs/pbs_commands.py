@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
 
 SECONDS = 30.0
+KILL_DELAY_SECONDS = 10.0
+"""PBS's default."""
 
 
 class Pbs:
@@ -44,12 +47,22 @@ class Pbs:
         found = {job: table for job, table in self.of(queue).items() if table["job_state"] == "R" and "exec_host" in table}
         return {place.partition("/")[0]: job for job, table in found.items() for place in table["exec_host"].split("+")}
 
+    def kill_delay(self) -> float:
+        """From SIGTERM to SIGKILL in the scavenger's queue."""
+        table = json.loads(self.run("qstat", "-Q", "-f", "-F", "json", self.scavenger))["Queue"][self.scavenger]
+        return float(table.get("kill_delay", KILL_DELAY_SECONDS))
+
     def empty(self) -> None:
         """Delete all jobs of both queues, and wait until they are gone."""
         ours = [job for queue in (self.primary, self.scavenger) for job in self.of(queue)]
         if ours:
             subprocess.run(["qdel", *ours], timeout=SECONDS, check=False, capture_output=True)
         until(lambda: not [job for queue in (self.primary, self.scavenger) for job in self.of(queue)], "the queue to be empty")
+
+
+def chosen() -> Pbs:
+    """The PBS on PATH, its queues named by PBS_TEST_PRIMARY and PBS_TEST_SCAVENGER."""
+    return Pbs(os.environ.get("PBS_TEST_PRIMARY", "primaryq"), os.environ.get("PBS_TEST_SCAVENGER", "scavq"))
 
 
 def until(what: Callable[[], bool], words: str, seconds: float = SECONDS) -> float:

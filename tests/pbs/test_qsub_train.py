@@ -33,7 +33,7 @@ class Plain:
             "COMMENSAL_GRACE_SECONDS": str(KILL_DELAY_SECONDS),
             "COMMENSAL_DAEMON_BIND": "127.0.0.1",
         }
-        command = [ROOT / "scripts" / "qsub-train", self.file, "-l", walltime, *options]
+        command = [str(ROOT / "scripts" / "qsub-train"), str(self.file), "-l", walltime, *options]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env={**os.environ, **ours})
         return done.stdout.strip()
 

@@ -225,7 +225,7 @@ class Cluster:
 
     def _finish(self, job: Record, now: float) -> None:
         job.finished, job.modified, job.substate = now, now, record.DELETED if job.deleted else record.FINISHED
-        job.comment = f"{job.comment} and finished" if job.started else "Job deleted"
+        job.comment = f"{job.comment or 'Not Running'} and {'terminated' if job.deleted else 'finished'}"
         if job.parent is None:
             job.state = "F"
             self.history[job.id] = self.jobs.pop(job.id)
