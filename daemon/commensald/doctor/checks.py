@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from commensald.doctor import Finding, Severity, accounting, fault, good, preemption, scheduling, surroundings, visibility
-from commensald.doctor.facts import Site, Slurm
+from commensald.doctor import (
+    Finding,
+    Severity,
+    accounting,
+    fault,
+    good,
+    pbs_preemption,
+    pbs_visibility,
+    preemption,
+    scheduling,
+    surroundings,
+    visibility,
+)
+from commensald.doctor.facts import Pbs, Site, Slurm
 
 OfSlurm: TypeAlias = Callable[[Site, Slurm], Iterator[Finding]]
+OfPbs: TypeAlias = Callable[[Site, Pbs], Iterator[Finding]]
 
 OF_SLURM: tuple[OfSlurm, ...] = (
     visibility.version,
@@ -38,6 +51,21 @@ OF_SLURM: tuple[OfSlurm, ...] = (
     surroundings.trial_job,
     surroundings.route,
 )
+OF_PBS: tuple[OfPbs, ...] = (
+    pbs_visibility.version,
+    pbs_preemption.queue,
+    pbs_preemption.priorities,
+    pbs_preemption.express_queue,
+    pbs_preemption.order,
+    pbs_preemption.kill_delay,
+    pbs_preemption.configuration,
+    pbs_visibility.other_jobs,
+    pbs_visibility.depth,
+    pbs_visibility.limits,
+    pbs_visibility.damaged,
+    surroundings.shared_folder,
+    surroundings.route,
+)
 ORDER = tuple(Severity)
 
 
@@ -50,15 +78,19 @@ def _findings(site: Site) -> Iterator[Finding]:
     if site.slurm is not None:
         for check in OF_SLURM:
             yield from check(site, site.slurm)
+    elif site.pbs is not None:
+        for of_pbs in OF_PBS:
+            yield from of_pbs(site, site.pbs)
     elif site.silence:
-        yield fault(
-            "Slurm",
-            f"Slurm does not answer: {site.silence}",
-            "Set scheduler.path and scheduler.slurm_conf; try `scontrol ping`.",
-        )
+        yield _silent(site)
     else:
         yield good("scheduler", "The embedded cluster has no settings that could hurt anybody.")
     yield from surroundings.ring(site)
+
+
+def _silent(site: Site) -> Finding:
+    name, where, ping = ("PBS", "pbs_conf", "qstat -B") if site.config.scheduler.kind == "pbs" else ("Slurm", "slurm_conf", "scontrol ping")
+    return fault(name, f"{name} does not answer: {site.silence}", f"Set scheduler.path and scheduler.{where}; try `{ping}`.")
 
 
 def hurts(findings: Sequence[Finding]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from commensald.config import Config
+from commensald.schedulers.pbs import site as pbs
 from commensald.schedulers.slurm.partitions import Partition
 
 
@@ -59,6 +60,17 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True):
     """Node -> its address, of those that were tried."""
 
 
+class Pbs(msgspec.Struct, frozen=True, kw_only=True):
+    """What PBS says of itself; ``repaired`` and ``unreadable`` are the jobs of which qstat's JSON was none."""
+
+    site: pbs.Site
+    jobs: int = 0
+    repaired: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    hosts: Mapping[str, str] = {}
+    """Node -> its address, of those that were tried."""
+
+
 class Ring(msgspec.Struct, frozen=True, kw_only=True):
     """A ring that was formed to try MPI: ``error`` says why it could not be."""
 
@@ -99,12 +111,13 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything. ``slurm`` is ``None`` where no Slurm answers, and ``silence`` says why."""
+    """Everything. The configured scheduler's facts are ``None`` where it does not answer, and ``silence`` says why."""
 
     config: Config
     owner: str
     host: Host
     slurm: Slurm | None = None
+    pbs: Pbs | None = None
     silence: str = ""
     trial: Trial | None = None
     """``None``: none was run."""

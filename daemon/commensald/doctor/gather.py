@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from commensald.config import Config
-from commensald.doctor import host, replies
+from commensald.doctor import host, pbs_gather, replies
 from commensald.doctor.facts import Association, Backfill, Qos, Site, Slurm, Trial
 from commensald.doctor.probe import probe
 from commensald.schedulers import PilotSpec, SchedulerError
@@ -18,14 +18,14 @@ from commensald.schedulers.slurm.partitions import partitions
 from commensald.schedulers.slurm.records import Record
 from commensald.service import policy
 
-MOST_TRIED = 16
-"""Nodes to which a connection is tried, from all over the cluster."""
 PROBE = PilotSpec(uuid="doctor", argv=("true",), folder="/tmp", time_limit=60.0)
 
 
 async def gather(config: Config, owner: str, *, ring: bool, trial: bool) -> Site:
     """Everything that the checks want to know; ``trial`` submits a job. Raises InputError."""
     here = await host.look(config, ring=ring)
+    if config.scheduler.kind == "pbs":
+        return await pbs_gather.gather(config, owner, here, trial=trial)
     if config.scheduler.kind != "slurm":
         return Site(config=config, owner=owner, host=here)
     asked = _Questions(config, owner)
@@ -33,7 +33,7 @@ async def gather(config: Config, owner: str, *, ring: bool, trial: bool) -> Site
         slurm, nodes = await asked.slurm()
     except SchedulerError as error:
         return Site(config=config, owner=owner, host=here, silence=str(error))
-    tried = dict(list(nodes.items())[:: max(len(nodes) // MOST_TRIED, 1)][:MOST_TRIED])
+    tried = host.spread(nodes)
     return Site(
         config=config,
         owner=owner,

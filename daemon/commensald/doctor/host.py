@@ -22,6 +22,7 @@ from commensald.schedulers.runner import Runner
 from commensald.strict import InputError
 
 RING_SECONDS, CONNECT_SECONDS = 60.0, 2.0
+MOST_TRIED = 16
 
 
 async def look(config: Config, *, ring: bool) -> Host:
@@ -37,6 +38,11 @@ async def look(config: Config, *, ring: bool) -> Host:
         pyslurm=_installed("pyslurm"),
         ring=await _form(config, address) if ring else None,
     )
+
+
+def spread(nodes: Mapping[str, tuple[str, int]]) -> dict[str, tuple[str, int]]:
+    """As many nodes as a connection is tried to, from all over the cluster. Pure."""
+    return dict(list(nodes.items())[:: max(len(nodes) // MOST_TRIED, 1)][:MOST_TRIED])
 
 
 async def reach(host: Host, nodes: Mapping[str, tuple[str, int]]) -> Host:

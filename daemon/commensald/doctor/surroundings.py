@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from commensald.doctor import Finding, fault, good, unknown
-from commensald.doctor.facts import Site, Slurm, Trial
+from commensald.doctor.facts import Pbs, Site, Slurm, Trial
 
 LISTED = 5
 OF_THIS_HOST = frozenset({"tmpfs", "ramfs", "overlay", "squashfs"})
 """File systems that are never exported."""
 
 
-def shared_folder(site: Site, slurm: Slurm) -> Iterator[Finding]:
+def shared_folder(site: Site, scheduler: Slurm | Pbs) -> Iterator[Finding]:
     """Compute nodes see the pilots' folder."""
     host, folder, trial = site.host, site.config.pilots.folder, site.trial
     if trial is not None and trial.node:
         yield from _tried(trial, folder)
     elif host.folder_shared:
         yield good("pilots' folder", f"{folder} is on a file system that is shared ({host.folder_type}).")
-    elif _one_host(site, slurm):
+    elif _one_host(site, scheduler):
         yield good("pilots' folder", f"{folder} is local ({host.folder_type}), and so are all nodes.")
     elif host.folder_type in OF_THIS_HOST:
         yield fault("pilots' folder", f"{folder} is in {host.folder_type}, which no other host sees, so no pilot either.", SHARED)
@@ -42,7 +42,7 @@ def _tried(trial: Trial, folder: str) -> Iterator[Finding]:
 SHARED = "Keep pilots.folder, and the folder of every training, on a file system that all nodes mount."
 
 
-def trial_job(site: Site, slurm: Slurm) -> Iterator[Finding]:
+def trial_job(site: Site, scheduler: Slurm | Pbs) -> Iterator[Finding]:
     """What the trial job says of MPI on its node."""
     trial = site.trial
     if trial is None:
@@ -61,10 +61,10 @@ MPI = "pip install 'commensal[worker]' for pilots.python; with a site's own MPI 
 NETWORK = "Run the daemon on a host in the cluster's network, with no firewall between it and the nodes, nor between nodes; daemon.bind."
 
 
-def route(site: Site, slurm: Slurm) -> Iterator[Finding]:
+def route(site: Site, scheduler: Slurm | Pbs) -> Iterator[Finding]:
     """Compute nodes and this host reach each other."""
     host = site.host
-    if host.address.startswith("127.") and not _one_host(site, slurm):
+    if host.address.startswith("127.") and not _one_host(site, scheduler):
         yield fault(
             "route",
             f"Compute nodes are told to reach the daemon at {host.address}, which is every host's own address.",
@@ -100,5 +100,5 @@ def ring(site: Site) -> Iterator[Finding]:
         yield good("MPI", f"Two processes formed a ring over {site.host.address} in {found.seconds:.1f} s and agreed on a sum.")
 
 
-def _one_host(site: Site, slurm: Slurm) -> bool:
-    return bool(slurm.hosts) and set(slurm.hosts.values()) <= site.host.addresses
+def _one_host(site: Site, scheduler: Slurm | Pbs) -> bool:
+    return bool(scheduler.hosts) and set(scheduler.hosts.values()) <= site.host.addresses
