@@ -22,7 +22,7 @@ SETTINGS = {
     "KillWait": "30 sec",
     "CompleteWait": "0 sec",
     "SchedulerType": "sched/backfill",
-    "SchedulerParameters": "bf_interval=30",
+    "SchedulerParameters": "bf_interval=30,batch_sched_delay=1",
     "AccountingStorageType": "accounting_storage/slurmdbd",
     "AccountingStorageEnforce": "associations,limits,qos",
     "PriorityType": "priority/multifactor",
@@ -142,7 +142,8 @@ def test_where_all_is_well_nothing_is_to_be_done() -> None:
         (limited(MaxSubmit="10", GrpJobs="1000"), HARM, "job limits", "MaxSubmit=10"),
         (limited(MaxSubmit="100"), ADVICE, "job limits", "more than half of MaxSubmit=100"),
         (slurm({"SchedulerType": "sched/builtin"}), ADVICE, "bf_interval", "does not backfill"),
-        (slurm({"SchedulerParameters": "bf_continue,bf_interval=120"}), ADVICE, "bf_interval", "120 s"),
+        (slurm({"SchedulerParameters": "bf_continue,bf_interval=120,batch_sched_delay=0"}), ADVICE, "bf_interval", "120 s"),
+        (slurm({"SchedulerParameters": "bf_interval=30"}), HARM, "batch_sched_delay", "up to 4 s later"),
         (
             replace(SITE, config=replace(CONFIG, daemon=replace(CONFIG.daemon, poll_seconds=0.5))),
             ADVICE,

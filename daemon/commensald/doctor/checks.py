@@ -38,6 +38,7 @@ OF_SLURM: tuple[OfSlurm, ...] = (
     accounting.budgets,
     accounting.job_counts,
     scheduling.backfill,
+    scheduling.passes,
     scheduling.polling,
     scheduling.standing,
     scheduling.queue_depth,
