@@ -16,6 +16,18 @@ Floats = NDArray[np.float64]
 Columns = NDArray[np.int32]
 
 
+_STRICT = {
+    "output_flag": False,
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.0,
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+_LARGEST_GAIN = 1_000.0
+"""Gains are scaled to it: what is better by less than an absolute tolerance HiGHS does not look for."""
+
+
 class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """What HiGHS found: a value for each column if ``optimal``, HiGHS's own word for it, its seconds."""
 
@@ -56,8 +68,7 @@ class Programme:
         """The optimum, proved, or none; ``start`` are columns and values to begin with. Raises InputError without highspy."""
         highspy = load()
         solver = highspy._core._Highs()  # Highs itself greets on stdout, where --json goes
-        options = {"output_flag": False, "time_limit": limit_seconds, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
-        for name, setting in options.items():
+        for name, setting in (*_STRICT.items(), ("time_limit", limit_seconds)):
             solver.setOptionValue(name, setting)
         solver.passModel(self._model(highspy))
         if start is not None:
@@ -77,7 +88,7 @@ class Programme:
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = self._upper.size, self._starts.size
         gains = self._gains.whole()
-        model.col_cost_ = gains / max(np.abs(gains).max(initial=0.0), 1e-300)  # tolerances are absolute
+        model.col_cost_ = gains * (_LARGEST_GAIN / (np.abs(gains).max(initial=0.0) or 1.0))
         model.sense_ = highspy.ObjSense.kMaximize
         model.col_lower_, model.col_upper_ = np.zeros(self._upper.size), self._upper.whole()
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import numpy as np
 
 from commensald.allocate.caps import concerns
@@ -16,6 +17,13 @@ Options = Sequence[tuple[Columns, Floats]]
 """Sizes that a training may have, and what they are worth."""
 Room = tuple[Sequence[int], int]
 """Trainings, by number, and how many nodes they may have together."""
+
+
+class Counted(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes for each training, ``None`` where no optimum was proved; HiGHS's seconds."""
+
+    sizes: tuple[int, ...] | None
+    seconds: float
 
 
 def counts(
@@ -32,8 +40,8 @@ def counts(
     Raises InputError without highspy.
     """
     found = solve(demands, held, nodes, look_ahead_seconds, caps=caps, limit_seconds=limit_seconds)
-    if found is not None:
-        return found
+    if found.sizes is not None:
+        return found.sizes
     return tuple(min(now, each.max_nodes) if now >= each.min_nodes else 0 for each, now in zip(demands, held, strict=True))
 
 
@@ -45,10 +53,10 @@ def solve(
     *,
     caps: Iterable[Cap] = (),
     limit_seconds: float = 10.0,
-) -> tuple[int, ...] | None:
+) -> Counted:
     """The proved optimum, if HiGHS comes to one within its limit. Raises InputError without highspy."""
     if not demands:
-        return ()
+        return Counted(sizes=(), seconds=0.0)
     options = [_option(each, now, nodes, look_ahead_seconds) for each, now in zip(demands, held, strict=True)]
     rooms: list[Room] = [(range(len(demands)), nodes)]
     rooms += [([index for index, each in enumerate(demands) if concerns(cap, each)], cap.most) for cap in caps if cap.nodes is None]
@@ -56,9 +64,8 @@ def solve(
         found, columns = _choose(options, [room for room in rooms if room[0]], floors, limit_seconds)
         if not found.infeasible:
             break
-    if not found.optimal:
-        return None
-    return tuple(int(sizes[found.values[each].argmax()]) for (sizes, _), each in zip(options, columns, strict=True))
+    taken = (int(sizes[found.values[each].argmax()]) for (sizes, _), each in zip(options, columns, strict=True)) if found.optimal else None
+    return Counted(sizes=None if taken is None else tuple(taken), seconds=found.seconds)
 
 
 def _option(demand: Demand, held: int, nodes: int, look_ahead_seconds: float) -> tuple[Columns, Floats]:
