@@ -44,12 +44,12 @@ class _Tables(msgspec.Struct, frozen=True):
     trainers: Mapping[str, _Set]
 
 
-class _Curve(msgspec.Struct, frozen=True):
+class _Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nodes: tuple[Count, ...]
     samples_per_second: tuple[Seconds, ...]
 
 
-class _Trainer(msgspec.Struct, frozen=True, kw_only=True):
+class _Trainer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     samples: Positive
     nodes: tuple[Count, Count]
