@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from commensal.pilot import hello
 from commensald.schedulers.pbs import script
 
 
@@ -42,6 +43,11 @@ def test_it_runs_once(folder: Path) -> None:
     again = run(folder, first)
     assert (again.returncode, again.stdout) == (0, "")
     assert run(folder, other).stdout
+
+
+def test_the_launcher_says_which_job_it_is() -> None:
+    said = hello("u1", {"PBS_JOBID": "1.srv", "COMMENSAL_NODE": "n1"})
+    assert (said.pilot, said.node, said.job, said.restarts) == ("u1", "n1", "1.srv", 0)
 
 
 def test_a_node_that_does_not_see_the_folder_says_so(folder: Path) -> None:

@@ -115,11 +115,12 @@ class Launcher:
 def hello(pilot: str, environment: Mapping[str, str]) -> PilotHello:
     """What this pilot says of itself, from what the scheduler told it."""
     node = environment.get("COMMENSAL_NODE") or environment.get("SLURMD_NODENAME") or socket.gethostname()
-    return PilotHello(pilot=pilot, node=node, job=environment.get("SLURM_JOB_ID", ""), restarts=restarts(environment))
+    job = environment.get("SLURM_JOB_ID") or environment.get("PBS_JOBID", "")
+    return PilotHello(pilot=pilot, node=node, job=job, restarts=restarts(environment))
 
 
 def restarts(environment: Mapping[str, str]) -> int:
-    """How often the scheduler has requeued this job."""
+    """How often Slurm has requeued this job; PBS tells no job, so there the pilot's script sees to it."""
     return int(environment.get("SLURM_RESTART_COUNT", "0") or "0")
 
 
