@@ -71,7 +71,7 @@ class SynchronousRing:
         gamma, shard = self.ring.gamma, self.alone_seconds[None, :]
         tail = (shard**gamma + network[:, None] ** gamma) ** (1 / gamma)
         counts = np.floor(self._done(mixes)[:, None] / shard + 1e-9)
-        seconds = np.where((mixes > 0) & (counts > 0), (counts - 1) * shard + tail, 0.0).max(axis=1)
+        seconds = np.where(mixes > 0, (counts - 1) * shard + tail, 0.0).max(axis=1)
         return Pace(seconds, np.full(members.size, float(self.ring.batch)), members, np.zeros(members.size))
 
     def _done(self, mixes: Mixes) -> Floats:
