@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from commensald.allocate.curves import rates
@@ -43,23 +42,24 @@ def counts(demands: Sequence[Demand], held: Sequence[int], nodes: int, look_ahea
 def value(demand: Demand, held: int, most: int, look_ahead_seconds: float) -> Floats:
     """Samples that ``demand`` makes in the look-ahead on 0..``most`` nodes, weighted, costs deducted; -inf where it may not be."""
     sizes = np.arange(most + 1)
+    rate = rates(demand.curve, max(most, held))
     shrink, grow = demand.stalls
     stall = np.where(sizes < held, shrink, grow) * (sizes != held)
-    samples = gained(demand, held, most, look_ahead_seconds) - stall * present_rate(demand, held)
+    samples = gained(demand, held, rate[: most + 1], look_ahead_seconds) - stall * present_rate(demand, held, rate)
     allowed = (sizes == 0) | ((sizes >= demand.min_nodes) & (sizes <= demand.max_nodes))
     return np.where(allowed, demand.weight * samples, -np.inf)
 
 
-def gained(demand: Demand, held: int, most: int, look_ahead_seconds: float) -> Floats:
-    """Samples that ``demand`` makes on 0..``most`` nodes, those that newcomers miss while they warm up deducted; stalls are not."""
-    rate, sizes = rates(demand.curve, most), np.arange(most + 1)
+def gained(demand: Demand, held: int, rate: Floats, look_ahead_seconds: float) -> Floats:
+    """Samples that ``demand`` makes at ``rate``, by nodes from 0, less what newcomers miss while they warm up; stalls are not in it."""
+    sizes = np.arange(rate.size)
     share_new = np.maximum(sizes - held, 0) / np.maximum(sizes, 1)
     return _samples(demand, rate, look_ahead_seconds) - demand.warmup_seconds * rate * share_new
 
 
-def present_rate(demand: Demand, held: int) -> float:
+def present_rate(demand: Demand, held: int, rate: Floats) -> float:
     """Samples per second that a stall takes: none below the minimum, where it does not run."""
-    return float(rates(demand.curve, held)[held]) if held >= demand.min_nodes else 0.0
+    return float(rate[held]) if held >= demand.min_nodes else 0.0
 
 
 def _samples(demand: Demand, rate: Floats, look_ahead_seconds: float) -> Floats:
@@ -85,7 +85,8 @@ def _add(before: Floats, worth: Floats, usable: int) -> Floats:
     totals = min(usable + 1, before.size + worth.size - 1)
     padded = np.full(totals + worth.size - 1, -np.inf)
     padded[worth.size - 1 :][: before.size] = before[:totals]
-    shifted = sliding_window_view(padded, totals)[::-1]
+    step = padded.itemsize
+    shifted = np.ndarray((worth.size, totals), padded.dtype, padded, (worth.size - 1) * step, (-step, step))  # row n: padded n later
     blocks = (slice(first, first + _BLOCK) for first in range(0, worth.size, _BLOCK))
     return np.asarray(np.max([(shifted[block] + worth[block, None]).max(axis=0) for block in blocks], axis=0))
 

@@ -99,7 +99,8 @@ class _Case:
     def charge_stalls(self) -> None:
         """(8), (9) and the second sum of the objective, at the present rate: starting is free."""
         rows, size, held, big = self.programme.rows, self.size, self.held, self.big
-        now = [each.weight * present_rate(each, int(count)) for each, count in zip(self.demands, held, strict=True)]
+        counts = held.astype(int).tolist()
+        now = [each.weight * present_rate(each, count, rates(each.curve, count)) for each, count in zip(self.demands, counts, strict=True)]
         shrink, grow = np.array([each.stalls for each in self.demands]).T * now
         up, down = self.programme.columns(size.size, gain=-grow), self.programme.columns(size.size, gain=-shrink)
         rows((1.0, size), (held - big, up), at_most=held)
@@ -111,7 +112,7 @@ class _Case:
         """(1), (2) and the first sum of the objective."""
         for each, size, held in zip(self.demands, self.size, self.held, strict=True):
             if charge_warmup and (each.warmup_seconds or each.node_seconds):
-                gains = gained(each, int(held), min(each.max_nodes, self.x.shape[1]), self.seconds)
+                gains = gained(each, int(held), rates(each.curve, min(each.max_nodes, self.x.shape[1])), self.seconds)
                 self._curve(size, np.arange(gains.size, dtype=np.int32), each.weight * gains)
             else:
                 points = _points(each)
