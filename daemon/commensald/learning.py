@@ -11,6 +11,7 @@ from commensald.allocate.elastic import ElasticBatch, fastest
 from commensald.allocate.fitting import fit
 from commensald.allocate.observations import learn_rescale
 from commensald.coordinator.pace import Seen
+from commensald.goals import Outlook, outlook
 from commensald.trainings import TrainingSpec
 
 WORTH_CHANGING = 1.05
@@ -26,18 +27,22 @@ class Learnt(msgspec.Struct, frozen=True, kw_only=True):
     elastic: ElasticBatch | None = None
     batches: tuple[int, ...] = ()
     """For 1, 2, ... nodes, where it may be chosen."""
+    outlook: Outlook | None = None
+    """On its goal."""
 
 
-def learn(spec: TrainingSpec, allowed: Batches | None, seen: Seen, before: tuple[int, ...] = ()) -> Learnt:
-    """``allowed`` are the batches of its script, once known; ``before`` is what was chosen of them last time."""
+def learn(spec: TrainingSpec, allowed: Batches | None, seen: Seen, now: float, before: tuple[int, ...] = ()) -> Learnt:
+    """``allowed`` are the batches of its script, once known; ``before`` is what was chosen of them last time; ``now`` in epoch seconds."""
     stall, warmup = learn_rescale(seen.rescales)
     elastic = _elastic(spec, allowed, seen) if allowed is not None and allowed.smallest < allowed.largest and seen.steps else None
+    curve = _curve(spec, allowed, seen, elastic)
     return Learnt(
-        curve=_curve(spec, allowed, seen, elastic),
+        curve=curve,
         stall_seconds=stall if spec.rescale.stall_seconds is None else spec.rescale.stall_seconds,
         warmup_seconds=warmup if spec.rescale.warmup_seconds is None else spec.rescale.warmup_seconds,
         elastic=elastic,
         batches=choose(elastic, spec.max_nodes, before) if elastic is not None else (),
+        outlook=outlook(spec.goal, seen, curves.meet(curve, seen.steps) if spec.curve.nodes else curve, spec.max_nodes, now),
     )
 
 

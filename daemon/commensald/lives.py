@@ -8,13 +8,16 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+import msgspec
+
 from commensal.messages import Batches
-from commensald import reconcile
+from commensald import goals, reconcile
 from commensald.config import BackoffSection
 from commensald.coordinator import TrainingStatus
 from commensald.coordinator.pace import Seen
 from commensald.decision import Demand
 from commensald.events import Emit
+from commensald.goals import Outlook
 from commensald.learning import Learnt, learn
 from commensald.ledger import Ledger, TrainingRecord, TrainingState
 from commensald.requests import TrainingRow
@@ -54,8 +57,8 @@ class Lives:
         self._ledger, self._rings, self._config, self._owner, self._emit = ledger, rings, config, owner, emit
         self._records = {each.spec.name: each for each in ledger.trainings()}
         self._admitted: set[str] = set()
-        self._learnt: dict[str, tuple[float, Learnt]] = {}
-        """When it was worked out, and what."""
+        self._learnt: dict[str, tuple[float, int, Learnt]] = {}
+        """When it was worked out, on how many nodes, and what."""
         self._settled_before: dict[str, int] = {}
         """Steps that a training had settled when its script failed last."""
 
@@ -154,11 +157,23 @@ class Lives:
     def look(self) -> None:
         """Notice what has finished; let the coordinator forget what has ended once its members have left."""
         for name in list(self._admitted):
-            if self._records[name].state is TrainingState.ACTIVE and self._rings.status(name).finished:
-                self._set(name, TrainingState.FINISHED)
+            if self._records[name].state is TrainingState.ACTIVE:
+                self._conclude(name)
             self._forgive(name)
             if self._records[name].state in ENDED and not self._rings.status(name).members:
                 self._retire(name)
+
+    def _conclude(self, name: str) -> None:
+        """It has finished by itself, or its goal says that it has: then it is saved and its nodes are given back."""
+        status, goal = self._rings.status(name), self._records[name].spec.goal
+        reason = None if status.finished else goals.ended(goal, status.recent_loss, status.node_hours, time.time())
+        if status.finished or reason is not None:
+            self._set(name, TrainingState.FINISHED)
+        if reason is not None:
+            self._ledger.record_failure(name, 0, None, reason)
+            self._reload(name)
+            self._emit("training.ended", training=name, reason=reason)
+            self._rings.stop(name, reason)
 
     def _forgive(self, name: str) -> None:
         """A training that steps again after its script had failed is as good as any other."""
@@ -174,14 +189,24 @@ class Lives:
         return tuple(demand(self._records[name], self._learn(name), self._rings.nodes(name), now, draining=draining) for name in names)
 
     def _learn(self, name: str) -> Learnt:
-        """Anew every few seconds; its rings get the batches that are best by now."""
-        now, (at, before) = time.monotonic(), self._learnt.get(name, (-math.inf, None))
-        if before is not None and now - at < LEARN_SECONDS:
+        """Anew every few seconds and when it has lost a node; its rings get the batches that are best by now."""
+        now, held = time.monotonic(), len(self._rings.nodes(name))
+        at, had, before = self._learnt.get(name, (-math.inf, 0, None))
+        if before is not None and now - at < LEARN_SECONDS and held >= had:
             return before
-        known = learn(self._records[name].spec, self._rings.batches(name), self._rings.pace(name), before.batches if before else ())
-        self._learnt[name] = now, known
+        spec, seen, chosen = self._records[name].spec, self._rings.pace(name), before.batches if before else ()
+        known = learn(spec, self._rings.batches(name), seen, time.time(), chosen)
+        self._learnt[name] = now, held, known
         self._rings.prefer(name, known.batches)
+        self._foresee(name, known, before)
         return known
+
+    def _foresee(self, name: str, known: Learnt, before: Learnt | None) -> None:
+        """Tell of an outlook that is another one than before."""
+        new, old = known.outlook, before.outlook if before else None
+        if new is not None and (old is None or (new.nodes, new.in_time, new.note) != (old.nodes, old.in_time, old.note)):
+            held = len(self._rings.nodes(name))
+            self._emit("training.outlook", training=name, held=held, **msgspec.structs.asdict(new))
 
     def at_work(self) -> frozenset[str]:
         """Pilots with a member that has not left yet."""
@@ -215,6 +240,7 @@ class Lives:
             retry_in_seconds=record.retry_at - time.time() if waits and record.retry_at is not None else None,
             tail=record.tail,
             checkpoint_error=status.checkpoint_error if status else None,
+            outlook=self._learnt[spec.name][2].outlook if spec.name in self._learnt else None,
             folder=spec.folder,
         )
 
@@ -256,12 +282,14 @@ def demand(record: TrainingRecord, learnt: Learnt, nodes: Collection[str], now: 
     waits = record.retry_at is not None and record.retry_at > now
     active = record.state is TrainingState.ACTIVE and not draining and not (waits and len(nodes) < spec.min_nodes)
     most = len(nodes) if active and waits else max(spec.min_nodes, len(nodes)) if record.failures else spec.max_nodes
+    floor, most = _bounds(spec, learnt.outlook, most)
     return Demand(
         training=spec.name,
         owner=spec.owner,
         account=spec.pilot.account,
-        min_nodes=spec.min_nodes,
+        min_nodes=_fewest(spec, learnt),
         max_nodes=most,
+        floor_nodes=floor,
         weight=spec.weight,
         curve=learnt.curve,
         stall_seconds=learnt.stall_seconds,
@@ -270,3 +298,18 @@ def demand(record: TrainingRecord, learnt: Learnt, nodes: Collection[str], now: 
         nodes=frozenset(nodes),
         active=active,
     )
+
+
+def _fewest(spec: TrainingSpec, learnt: Learnt) -> int:
+    """No node by itself where one cannot hold the smallest batch."""
+    fewest = spec.min_nodes if learnt.elastic is None else max(spec.min_nodes, learnt.elastic.fewest_nodes)
+    return min(fewest, spec.max_nodes)
+
+
+def _bounds(spec: TrainingSpec, outlook: Outlook | None, most: int) -> tuple[int, int]:
+    """Fewest and most nodes by its goal: a deadline asks for no less than its plan, a budget alone allows no more."""
+    if outlook is None or outlook.nodes is None:
+        return 0, most
+    if spec.goal.deadline is None:
+        return 0, max(min(outlook.nodes, most), spec.min_nodes)
+    return min(outlook.nodes, most), most

@@ -8,6 +8,7 @@ import msgspec
 
 from commensald.coordinator import TrainingStatus
 from commensald.forecast.windows import WindowRow
+from commensald.goals import Outlook
 from commensald.ledger import TrainingState
 from commensald.trainings import TrainingSpec
 
@@ -69,7 +70,7 @@ Any: TypeAlias = Ping | Submit | Trainings | Status | Windows | Pause | Resume |
 class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
     """A training in a listing; ``tail`` holds the last lines of a script that failed, ``checkpoint_error`` why the last save did.
 
-    ``starting`` counts nodes whose members are yet to come.
+    ``starting`` counts nodes whose members are yet to come; ``outlook`` is what its goal takes.
     """
 
     name: str
@@ -86,6 +87,7 @@ class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
     retry_in_seconds: float | None
     tail: str
     checkpoint_error: str | None = None
+    outlook: Outlook | None = None
     folder: str
 
 

@@ -146,13 +146,8 @@ def check(spec: TrainingSpec, where: str) -> None:
 
 def unused(spec: TrainingSpec) -> tuple[str, ...]:
     """Keys that were given and that nothing looks at yet: whoever wrote them must be told."""
-    sections = {"pilot": (spec.pilot, Needs()), "goal": (spec.goal, Goal())}
-    return tuple(
-        f"{section}.{key}"
-        for section, (given, default) in sections.items()
-        for key in given.__struct_fields__
-        if getattr(given, key) != getattr(default, key)
-    )
+    given, default = spec.pilot, Needs()
+    return tuple(f"pilot.{key}" for key in given.__struct_fields__ if getattr(given, key) != getattr(default, key))
 
 
 def _fault_in_numbers(spec: TrainingSpec) -> str | None:

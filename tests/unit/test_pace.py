@@ -61,13 +61,13 @@ def test_what_was_slow_once_is_forgotten() -> None:
 
 def test_what_the_researcher_gave_comes_first() -> None:
     seen = Seen(steps=(Observation(nodes=1, batch=64, step_seconds=0.5),), rescales=(Rescale(stall_seconds=2.0, warmup_seconds=(7.0,)),))
-    assert learn(SPEC, None, seen).curve[0] == (1, 128.0)
-    assert (learn(SPEC, None, seen).stall_seconds, learn(SPEC, None, seen).warmup_seconds) == (2.0, 7.0)
+    assert learn(SPEC, None, seen, 0.0).curve[0] == (1, 128.0)
+    assert (learn(SPEC, None, seen, 0.0).stall_seconds, learn(SPEC, None, seen, 0.0).warmup_seconds) == (2.0, 7.0)
     given = TrainingSpec(
         name="t", script="s", folder="f", curve=CurveTable(nodes=(1,), samples_per_second=(5.0,)), rescale=Given(warmup_seconds=0.0)
     )
-    assert learn(given, None, seen).curve == ((1, 5.0),)
-    assert (learn(given, None, seen).stall_seconds, learn(given, None, seen).warmup_seconds) == (2.0, 0.0)
+    assert learn(given, None, seen, 0.0).curve == ((1, 5.0),)
+    assert (learn(given, None, seen, 0.0).stall_seconds, learn(given, None, seen, 0.0).warmup_seconds) == (2.0, 0.0)
 
 
 def times(fixed: float = 0.1, each: float = 0.001) -> tuple[Observation, ...]:
@@ -76,24 +76,24 @@ def times(fixed: float = 0.1, each: float = 0.001) -> tuple[Observation, ...]:
 
 
 def test_a_range_of_batches_is_used_once_steps_have_been_seen() -> None:
-    assert learn(SPEC, ALLOWED, Seen()).batches == ()
-    assert learn(SPEC, Batches(64, 64, 8), Seen(steps=times())).batches == ()
-    known = learn(SPEC, ALLOWED, Seen(steps=times()))
+    assert learn(SPEC, ALLOWED, Seen(), 0.0).batches == ()
+    assert learn(SPEC, Batches(64, 64, 8), Seen(steps=times()), 0.0).batches == ()
+    known = learn(SPEC, ALLOWED, Seen(steps=times()), 0.0)
     assert min(known.batches[1:]) > 450, "where each step costs a message, the largest makes the most samples"
     assert known.curve[3][1] > known.curve[0][1]
     limited = TrainingSpec(name="t", script="s", folder="f", max_nodes=4, batch=BatchTable(per_node=40))
-    assert learn(limited, ALLOWED, Seen(steps=times())).batches[:3] == (64, 80, 120)
+    assert learn(limited, ALLOWED, Seen(steps=times()), 0.0).batches[:3] == (64, 80, 120)
 
 
 def test_by_progress_a_small_noise_scale_keeps_the_batch_small() -> None:
     spec = TrainingSpec(name="t", script="s", folder="f", max_nodes=4, batch=BatchTable(by="progress"))
-    small, large = (learn(spec, ALLOWED, Seen(steps=times(), noise_scale=scale)).batches for scale in (10.0, 1e6))
+    small, large = (learn(spec, ALLOWED, Seen(steps=times(), noise_scale=scale), 0.0).batches for scale in (10.0, 1e6))
     assert max(small) < min(large[1:])
     assert min(large[1:]) > 450
 
 
 def test_a_batch_that_is_nearly_as_good_stays() -> None:
-    elastic = learn(SPEC, ALLOWED, Seen(steps=times())).elastic
+    elastic = learn(SPEC, ALLOWED, Seen(steps=times()), 0.0).elastic
     assert elastic is not None
     assert choose(elastic, 4, (500, 500, 500, 500)) == (500, 500, 500, 500)
     assert min(choose(elastic, 4, (64, 64, 64, 64))[1:]) > 450

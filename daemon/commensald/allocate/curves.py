@@ -48,6 +48,14 @@ def learn(observed: Iterable[Observation], most: int, micro_batch: int | None = 
     return _through(known, shape)
 
 
+def meet(curve: Curve, observed: Iterable[Observation]) -> Curve:
+    """``curve`` as a shape, moved to meet what was seen: what to expect where it was given and not measured."""
+    seconds = medians(observed)
+    known = {nodes: size / taken for (nodes, size), taken in seconds.items()}
+    most = max((nodes for nodes, _ in curve), default=1)
+    return _through(known, dict(enumerate(rates(curve, max(most, *known))[1:].tolist(), start=1))) if known else curve
+
+
 def _enough(seconds: Collection[tuple[int, int]]) -> bool:
     """Whether a model can be told apart: three node counts, or two at two batches or more."""
     counts = {nodes for nodes, _ in seconds}

@@ -11,6 +11,7 @@ import click
 from commensald import requests
 from commensald.cli.ask import ask
 from commensald.cli.tables import duration, json_option, number, print_json, print_table
+from commensald.goals import Outlook
 from commensald.keys import public_key
 from commensald.ledger import TrainingState
 from commensald.trainings import load_training, unused
@@ -50,6 +51,10 @@ def trainings(socket: Path, as_json: bool) -> None:
         if each.failures and each.state not in (TrainingState.FINISHED, TrainingState.CANCELLED):
             again = f", again in {duration(each.retry_in_seconds)}" if each.retry_in_seconds is not None else ""
             click.echo(f"\n{each.name}: failed {each.failures} times in a row{again}; its last lines:\n{each.tail}")
+        if each.state is TrainingState.FINISHED and each.tail:
+            click.echo(f"\n{each.name}: {each.tail}")
+        if each.outlook is not None and each.state is TrainingState.ACTIVE:
+            click.echo(f"\n{each.name}: {_outlook(each.outlook)}")
         if each.checkpoint_error is not None:
             click.echo(f"\n{each.name}: the last save failed: {each.checkpoint_error}")
 
@@ -59,6 +64,13 @@ def _cells(row: requests.TrainingRow) -> tuple[str, ...]:
     nodes = f"{row.min_nodes}-{row.max_nodes}"
     members = f"{row.members} (+{row.starting} starting)" if row.starting else str(row.members)
     return row.name, state, members, nodes, str(row.steps), str(row.samples), str(row.epoch), number(row.loss, 4)
+
+
+def _outlook(outlook: Outlook) -> str:
+    if outlook.nodes is None:
+        return f"nothing is foreseen of its goal: {outlook.note}"
+    late = "" if outlook.in_time else ", later than asked for"
+    return f"its goal takes {duration(outlook.seconds)} on {outlook.nodes} nodes{late}"
 
 
 @click.command()

@@ -63,6 +63,9 @@ class TrainingStatus(msgspec.Struct, frozen=True, kw_only=True):
     loss: float | None = None
     batch: int | None = None
     """Global batch of the last settled step."""
+    recent_loss: float | None = None
+    """Mean over the last steps (coordinator/losses.py)."""
+    node_hours: float = 0.0
     noise_scale: float | None = None
     """Of the gradient, in samples (commensal/noise.py)."""
     measured: dict[str, float] = {}

@@ -59,6 +59,8 @@ class Course(msgspec.Struct):
             epoch=history.epoch,
             loss=history.loss,
             batch=history.batch,
+            recent_loss=history.pace.losses.recent,
+            node_hours=history.pace.node_seconds / 3600,
             noise_scale=history.pace.noise_scale,
             measured=history.measured,
             checkpoint=history.checkpoint,

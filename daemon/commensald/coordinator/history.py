@@ -81,6 +81,7 @@ class History:
         self.clock.losses += 1
         self._emit("steps.lost", training=self.training, first=closed + 1, last=self.settled)
         self.settled = closed
+        self.pace.losses.back(closed)
 
     def measure(self, message: Measured) -> None:
         """Note figures of settled parameters."""

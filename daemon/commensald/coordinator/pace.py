@@ -9,6 +9,7 @@ import msgspec
 
 from commensal.messages import SettledStep
 from commensald.allocate.observations import Closed, Observation, Rescale, stalls
+from commensald.coordinator.losses import Losses, LossPoint
 
 KEPT = 32
 """Durations kept of each (nodes, batch), and rescales: the newest, since a training's speed drifts."""
@@ -19,11 +20,14 @@ SETTLED_PACE = 5
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept over the daemon's life: the median of each (nodes, batch), the medians of rescales, the noise scale."""
+    """What is kept over the daemon's life: the median of each (nodes, batch), rescales, the noise scale, nodes times seconds of stepping,
+    the course of the loss."""
 
     steps: tuple[Observation, ...] = ()
     rescales: tuple[Rescale, ...] = ()
     noise_scale: float | None = None
+    node_seconds: float = 0.0
+    losses: tuple[LossPoint, ...] = ()
 
 
 class Pace:
@@ -38,15 +42,19 @@ class Pace:
         """The last close of the ring before, and the first ones of this."""
         self._last: Closed | None = None
         self.noise_scale = seen.noise_scale
+        self.node_seconds = seen.node_seconds
+        self.losses = Losses(seen.losses)
 
     def settled(self, step: SettledStep, at: float) -> None:
         """A step that closed at ``at``, in seconds of any clock."""
         closed = Closed(at=at, ring=str(step.generation), nodes=step.nodes, batch=len(step.samples))
         before, self._last = self._last, closed
+        self.losses.add(LossPoint(step.step, step.loss, len(step.samples)))
         self.noise_scale = step.noise_scale if step.noise_scale is not None else self.noise_scale
         if before is None or before.ring != closed.ring:
             self._ring = [*([before] if before is not None else []), closed]
             return
+        self.node_seconds += closed.nodes * max(at - before.at, 0.0)
         if len(step.samples) == step.batch and at > before.at:
             self._took((closed.nodes, closed.batch), at - before.at, at)
         self._stalled(closed)
@@ -76,4 +84,6 @@ class Pace:
             ),
             rescales=tuple(self._rescales),
             noise_scale=self.noise_scale,
+            node_seconds=self.node_seconds,
+            losses=tuple(self.losses.points),
         )

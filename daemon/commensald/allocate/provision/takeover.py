@@ -8,6 +8,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
+from commensald.allocate.provision.curve import CurveRing
 from commensald.allocate.provision.loss import Loss, Progress
 from commensald.allocate.provision.pace import Goal
 from commensald.allocate.provision.ring import SynchronousRing
@@ -26,7 +27,7 @@ class Takeover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def takeover(
-    performance: ParameterServer | SynchronousRing,
+    performance: ParameterServer | SynchronousRing | CurveRing,
     loss: Loss,
     goal: Goal,
     held: Mapping[str, int],
