@@ -37,13 +37,20 @@ def _job(**given):
         "eligible_time start_time end_time preempt_time allocated_nodes scheduled_nodes comment".split())
     return Of(**{**plain, "name": "d\\u00e9d\\u00e9 job", "user_id": 1000, "user_name": "alice", "partition": "primary", "num_nodes": 1,
         "state_reason": "None", **given})
+class _Latin:
+    """A job whose name is no UTF-8."""
+    def __init__(self, job):
+        self.job = job
+    def __getattr__(self, key):
+        return b"d\\xe9d\\xe9".decode() if key == "name" else getattr(self.job, key)
 class Jobs:
     @staticmethod
     def load():
         print("a word that libslurm prints to stdout")
         return {1: _job(id=1, state="RUNNING", allocated_nodes="n[1-2]", num_nodes=2, time_limit=20, start_time=100, end_time=1300,
                         submit_time=90, comment="commensal:u", preempt_time=700),
-                2: _job(id=2, state="PENDING", array_id=2, array_tasks_waiting="1-9", array_tasks_parallel=2, submit_time=90)}
+                2: _job(id=2, state="PENDING", array_id=2, array_tasks_waiting="1-9", array_tasks_parallel=2, submit_time=90),
+                3: _Latin(_job(id=3, state="PENDING", submit_time=90))}
 class Nodes:
     @staticmethod
     def load():
@@ -52,13 +59,13 @@ class Nodes:
 class Reservations:
     @staticmethod
     def load():
-        return {"m": Of(name="m", nodes="n[1-2]", start_time=500, end_time=900, flags=ReservationFlags.MAINTENANCE | ReservationFlags.FLEX)}
+        return {"m": Of(name="m", nodes="n[1-2]", start_time=500, end_time=900, flags=ReservationFlags.MAINTENANCE | ReservationFlags.FLEX,
+                        reoccurrence="DAILY")}
 class Partitions:
     @staticmethod
     def load():
         return {"primary": Of(name="primary", is_default=True, state="UP", priority_tier=1, preemption_grace_time=None,
-                              max_time_limit="UNLIMITED",
-                              preempt_mode="REQUEUE", nodes="n[1-2]")}
+                              max_time=2880, preempt_mode="REQUEUE", nodes="n[1-2]")}
 '''
 
 
@@ -72,7 +79,8 @@ def test_records_are_those_of_the_command_line(tmp_path: Path) -> None:
     async def ask() -> None:
         bindings = Bindings(10.0, environment(tmp_path))
         await bindings.start("24.11.5")
-        job, *tasks = jobs(await bindings.load("jobs"))
+        job, *tasks, latin = jobs(await bindings.load("jobs"))
+        assert (latin.id, latin.name, latin.owner) == ("3", "d\N{REPLACEMENT CHARACTER}d\N{REPLACEMENT CHARACTER}", "alice")
         assert job == Job(
             id="1",
             name="dédé job",
@@ -103,13 +111,25 @@ def test_records_are_those_of_the_command_line(tmp_path: Path) -> None:
             ),
         )
         assert reservations(await bindings.load("reservations")) == (
-            Reservation(name="m", nodes=frozenset({"n1", "n2"}), start=500.0, end=900.0, flags=frozenset({"MAINT", "FLEX"})),
+            Reservation(name="m", nodes=frozenset({"n1", "n2"}), start=500.0, end=900.0, flags=frozenset({"DAILY", "MAINT", "FLEX"})),
         )
         partition = partitions(await bindings.load("partitions"))["primary"]
-        assert (partition.default, partition.grace_seconds, partition.most_seconds) == (True, 0.0, None)
+        assert (partition.default, partition.grace_seconds, partition.most_seconds) == (True, 0.0, 2 * 86_400.0)
         await bindings.close()
         with pytest.raises(BindingsError, match="has ended"):
             await bindings.load("jobs")
+
+    asyncio.run(ask())
+
+
+def test_a_partitions_longest_limit_has_two_names(tmp_path: Path) -> None:
+    older = environment(tmp_path, PYSLURM.replace("max_time=2880", 'max_time_limit="UNLIMITED"'))
+
+    async def ask() -> None:
+        bindings = Bindings(10.0, older)
+        await bindings.start("24.11.5")
+        assert partitions(await bindings.load("partitions"))["primary"].most_seconds is None
+        await bindings.close()
 
     asyncio.run(ask())
 
@@ -133,6 +153,7 @@ def test_a_module_that_cannot_be_used_is_refused_at_the_start(tmp_path: Path, mo
     ("body", "words"),
     [
         ("raise RPCError('Unable to contact slurm controller')", "Unable to contact"),
+        ("return {1: object()}", "has no attribute"),
         ("import time; time.sleep(60)", "no answer within"),
         ("import os; os.kill(os.getpid(), 11)", "has ended"),
         ("import os, sys; print('fatal: xmalloc', file=sys.stderr, flush=True); os._exit(1)", "fatal: xmalloc"),

@@ -52,7 +52,6 @@ PARTITION = {
     "State": "state",
     "PriorityTier": "priority_tier",
     "GraceTime": "preemption_grace_time",
-    "MaxTime": "max_time_limit",
     "PreemptMode": "preempt_mode",
     "Nodes": "nodes",
 }
@@ -96,7 +95,7 @@ def main() -> int:
     for line in sys.stdin:
         try:
             say(Reply(records=list(ASKED[line.strip()](pyslurm))))
-        except pyslurm.RPCError as error:
+        except (pyslurm.RPCError, AttributeError) as error:  # an attribute that this version of pyslurm calls otherwise
             say(Reply(error=str(error)))
     return 0
 
@@ -115,17 +114,27 @@ def _nodes(pyslurm: ModuleType) -> Iterator[dict[str, str]]:
 
 def _reservations(pyslurm: ModuleType) -> Iterator[dict[str, str]]:
     for each in pyslurm.Reservations.load().values():
-        yield _record(each, RESERVATION) | {"Flags": ",".join(FLAGS.get(flag.name, flag.name) for flag in each.flags)}
+        repeated = [] if each.reoccurrence == "NO" else [str(each.reoccurrence)]
+        yield _record(each, RESERVATION) | {"Flags": ",".join([*repeated, *(FLAGS.get(flag.name, flag.name) for flag in each.flags)])}
 
 
 def _partitions(pyslurm: ModuleType) -> Iterator[dict[str, str]]:
     for each in pyslurm.Partitions.load().values():
-        yield _record(each, PARTITION) | {"Default": "YES" if each.is_default else "NO"}
+        most = each.max_time if hasattr(each, "max_time") else each.max_time_limit  # its earlier name
+        yield _record(each, PARTITION) | {"Default": "YES" if each.is_default else "NO", "MaxTime": _text(most)}
 
 
 def _record(one: object, attributes: Mapping[str, str]) -> dict[str, str]:
     """The attributes under scontrol's keys; where pyslurm says ``None`` for zero, a number is "0"."""
-    return {key: _text(getattr(one, name)) or ("0" if key in NUMBERS else "") for key, name in attributes.items()}
+    return {key: _text(_value(one, name)) or ("0" if key in NUMBERS else "") for key, name in attributes.items()}
+
+
+def _value(one: object, name: str) -> object:
+    """pyslurm knows only UTF-8 and gives up at anything else that a user named a job (PySlurm issues 33 and 71)."""
+    try:
+        return getattr(one, name)
+    except UnicodeDecodeError as error:
+        return error.object.decode(errors="replace")
 
 
 def _gpus(gres: Mapping[str, int | str | Mapping[str, int | str]]) -> int:
