@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -43,12 +44,12 @@ def snapshot(names: tuple[str, str, str, str]) -> Snapshot:
     reading, vnodes, known = read(names[0]), section(names[1], "nodes"), shown_queues(names[2])
     rooms = text.reservations(capture(names[3]))
     around = Around(hosts=hosts(vnodes), queues=known, reserved=reserved(rooms))
-    assert reading.taken is not None
+    taken = float(re.findall(r'"timestamp":\t(\d+)', capture(names[0]))[0])
     server, sched = section("qstat_B.json", "Server")["pbs-s"], text.attributes(capture("list_sched.txt"))
     return Snapshot(
-        taken=reading.taken,
+        taken=taken,
         nodes=nodes(vnodes, known),
-        jobs=jobs(reading, around, reading.taken),
+        jobs=jobs(reading, around, taken),
         reservations=reservations(rooms, around.hosts),
         facts=settings.facts(server["pbs_version"], server, sched, known["scavq"], {}),
     )

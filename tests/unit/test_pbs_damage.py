@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 from pbs_captures import capture, read
@@ -55,6 +57,25 @@ def test_a_variable_that_names_another_job_makes_that_one_present(other: str) ->
     assert shown["5.pbs-s"] is JobState.RUNNING
 
 
+BRACES = {
+    "beside Jobs": ('"a":\t"x"}}},"Other":\t{"q":\t{"Variable_List":\t{', ""),
+    "within a job": ('"b":\t{"c":\t{"d":\t"",', '"e":\t""}},"f":\t"",'),
+}
+
+
+@pytest.mark.parametrize("where", BRACES)
+def test_variables_full_of_braces_hide_nobodys_job(where: str) -> None:
+    opened, closed = BRACES[where]
+    shown = put(opened)
+    begin = shown.index(HOME, shown.index('"5.pbs-s"'))
+    shown = shown[:begin] + closed + shown[begin:]
+    json.loads(shown)  # it is JSON, and job 4 is not where jobs are
+    reading = answers.jobs(shown)
+    assert {*reading.records, *reading.unreadable} == HONEST.keys()
+    assert all(reading.records[name] == HONEST[name] for name in reading.records.keys() - {"3.pbs-s", "5.pbs-s"})
+    assert "4.pbs-s" in reading.records
+
+
 def test_what_a_user_adds_to_his_own_job_does_not_outweigh_the_server() -> None:
     reading = answers.jobs(put('"a":\t"x"}, "job_state":\t"F", "exec_vnode":\t"(n9:ncpus=1)", "b":\t{'))
     assert reading.records["3.pbs-s"]["job_state"] == "R"
@@ -77,7 +98,7 @@ def test_the_first_of_two_equal_keys_counts() -> None:
 def test_a_table_before_the_json_is_passed_over() -> None:
     assert answers.jobs(capture("qstat_ans.txt") + WHOLE).records == HONEST
     nothing = answers.jobs(capture("qstat_ans.txt") + '{\n\t"timestamp":\t1796000835,\n\t"pbs_version":\t"23.06.06"\n}\n')
-    assert (nothing.records, nothing.whole, nothing.taken) == ({}, True, 1796000835.0)
+    assert (nothing.records, nothing.whole) == ({}, True)
 
 
 @pytest.mark.parametrize("given", ["", "qstat: cannot connect to server srv (errno=15010)", capture("qstat_ans.txt")])

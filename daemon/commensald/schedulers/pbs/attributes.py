@@ -12,6 +12,8 @@ _PLACES = "exec_host exec_vnode estimated.exec_vnode queue"
 _AMOUNTS = "Resource_List.nodect Resource_List.walltime resources_used.walltime Priority run_count substate max_run_subjobs"
 _NAMES = "Job_Name Job_Owner job_state Account_Name array project"
 KEPT = frozenset(f"{_TIMES} {_PLACES} {_AMOUNTS} {_NAMES} Variable_List.{PILOT}".split())
+NAMES = frozenset(name for key in KEPT for name in key.split("."))
+"""The same, each part by itself."""
 
 _NEEDED = frozenset({"Job_Owner", "job_state"})
 

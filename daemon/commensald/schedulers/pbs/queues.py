@@ -25,7 +25,6 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     routes: bool = False
     kill_delay_seconds: float = KILL_DELAY_SECONDS
     most_seconds: float | None = None
-    least_seconds: float | None = None
     users: str | None = None
     """``acl_users``, where only these may use it."""
 
@@ -36,7 +35,7 @@ def queues(records: Mapping[str, Record]) -> dict[str, Queue]:
 
 
 def _queue(name: str, record: Record) -> Queue:
-    most, least = record.get("resources_max.walltime"), record.get("resources_min.walltime")
+    most = record.get("resources_max.walltime")
     return Queue(
         name=name,
         priority=integer(record.get("Priority", "0")),
@@ -45,7 +44,6 @@ def _queue(name: str, record: Record) -> Queue:
         routes=record.get("queue_type", "Execution").lower().startswith("r"),
         kill_delay_seconds=duration(record["kill_delay"]) if "kill_delay" in record else KILL_DELAY_SECONDS,
         most_seconds=None if most is None else duration(most),
-        least_seconds=None if least is None else duration(least),
         users=record.get("acl_users") if flag(record, "acl_user_enable") else None,
     )
 

@@ -36,8 +36,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Names of which nothing is known but that they are there; they have no record."""
     whole: bool = True
     """Whether the answer came to its end: what a cut one does not show may still be there."""
-    taken: float | None = None
-    """When the command made it, by this host's clock."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -49,7 +47,7 @@ class Part(msgspec.Struct, frozen=True):
     damaged: bool = False
 
 
-def together(parts: Sequence[Part], whole: bool, taken: float | None = None) -> Reading:
+def together(parts: Sequence[Part], whole: bool) -> Reading:
     """All parts; one that is there twice and not the same is unreadable."""
     records: dict[str, Record] = {}
     unreadable: set[str] = set()
@@ -63,7 +61,6 @@ def together(parts: Sequence[Part], whole: bool, taken: float | None = None) -> 
         repaired=tuple(dict.fromkeys(part.name for part in parts if part.damaged and part.name not in unreadable)),
         unreadable=tuple(dict.fromkeys(part.name for part in parts if part.name in unreadable)),
         whole=whole,
-        taken=taken,
     )
 
 
