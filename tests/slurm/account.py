@@ -35,7 +35,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     def run(self, argv: Sequence[str], environment: dict[str, str], seconds: float = 30.0) -> str:
         """What it printed. Raises CalledProcessError with its output, and TimeoutExpired."""
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False, **self.options(environment))
+        options = self.options(environment)
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False, **options)
         if done.returncode:
             error = subprocess.CalledProcessError(done.returncode, argv, done.stdout, done.stderr)
             error.add_note(f"{done.stdout}\n{done.stderr}")

@@ -1,4 +1,8 @@
-"""What broke others on Slurm's output, submission and scale, each a row of shared/research/peers.md, section B2 (1 to 41)."""
+"""What broke others on Slurm's output, submission and scale, each a row of shared/research/peers.md, section B2 (1 to 41, 69, 72, 73).
+
+Of the others, 66 is in test_checkpoint.py, 67 in test_deadline.py, 68 and 70 in tests/ring, 71 in test_limits.py. What only a live Slurm
+shows of 11, 19, 25, 27 and 33 is in tests/slurm/test_bad_input.py, a preempted job that lives on (32) in test_reconcile.py.
+"""
 
 from __future__ import annotations
 
@@ -246,6 +250,11 @@ def test_rows_30_and_72_a_limit_is_finite_whole_and_what_the_partition_allows(
 ) -> None:
     argv = commands.sbatch(PilotSpec(uuid="u", argv=("a",), folder="/f"), commands.limit_seconds(asked, most, 7 * 86_400.0))
     assert f"--time={minutes}" in argv
+
+
+@pytest.mark.parametrize(("seconds", "warning"), [(60.0, 0), (239.0, 0), (240.0, 60), (86_400.0, 60)])
+def test_row_69_a_short_pilot_is_not_told_to_end_as_it_begins(seconds: float, warning: int) -> None:
+    assert f"--signal=USR1@{warning}" in commands.sbatch(PilotSpec(uuid="u", argv=("a",), folder="/f"), seconds)
 
 
 def test_row_31_limits_are_read_anew_in_every_snapshot() -> None:
