@@ -48,9 +48,14 @@ class PbsHouse(House):
 
     def begin(self) -> None:
         """Start the daemon, and wait until it answers."""
-        process = self.daemon()
-        until(lambda: self.ready() or process.poll() is not None, "the daemon to answer")
-        assert process.poll() is None, self.log()
+        self._daemon = self.daemon()
+        until(lambda: self.ready() or self._daemon.poll() is not None, "the daemon to answer")
+        assert self._daemon.poll() is None, self.log()
+
+    def kill(self) -> None:
+        """SIGKILL to the daemon."""
+        self._daemon.kill()
+        self._daemon.wait()
 
     def give(self, name: str, most: int, script: Path = EXAMPLE, args: tuple[str, ...] = ENDLESS) -> None:
         """Submit a training for one to ``most`` nodes."""

@@ -76,7 +76,7 @@ def test_a_preempted_job_makes_room_saves_and_goes_on(plain: Plain) -> None:
 
 
 def test_a_job_whose_time_is_up_submits_its_successor(plain: Plain) -> None:
-    first = plain.submit("-l", "select=2:ncpus=4", "-q", plain.pbs.scavenger, walltime="walltime=80")
+    first = plain.submit("-l", "select=2:ncpus=4", "-q", plain.pbs.scavenger, walltime="walltime=60")
     plain.until_members(2)
     until(lambda: first not in plain.pbs.jobs(), "its time to be up", 60.0)
     (second,) = plain.pbs.jobs()
