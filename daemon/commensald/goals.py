@@ -19,6 +19,8 @@ from commensald.allocate.provision.takeover import takeover
 from commensald.coordinator.pace import Seen
 from commensald.trainings import Goal
 
+RECENT_PART = 0.5
+"""Of its steps; how it began says little about how it goes on, and the model's one hyperbola seldom fits both."""
 REFITS = 40
 """Behind the band; its 5 % then rests on two. More would hold up the daemon's loop."""
 
@@ -49,9 +51,9 @@ def ended(goal: Goal, loss: float | None, node_hours: float, now: float) -> str 
 
 def outlook(goal: Goal, seen: Seen, curve: Curve, most: int, now: float) -> Outlook | None:
     """What the goal takes, on up to ``most`` nodes of this throughput; ``None``: it has no loss to reach, or no limit to keep."""
-    points = seen.losses
-    if goal.loss is None or (goal.deadline is None and goal.budget is None) or not points:
+    if goal.loss is None or (goal.deadline is None and goal.budget is None) or not seen.losses:
         return None
+    points = [point for point in seen.losses if point.step >= RECENT_PART * seen.losses[-1].step]
     try:
         observed = Observed.of_ring([each.step for each in points], [each.loss for each in points], [each.batch for each in points])
         model = fit(observed, "synchronous", REFITS)

@@ -71,7 +71,7 @@ def demo(
 
 def perform(chosen: scenario.Scenario) -> list[Event]:
     """Run the demo from start to drained; gives all its events by time. Raises StageError."""
-    scenario.write(chosen)
+    scenario.write(chosen, time.time())
     log = EventLog(chosen.log("demo"))
     kills = Kills(due=tuple(chosen.seconds * share for share in KILLS_AT), patience=chosen.seconds / 8)
     with _stop_asked() as asked, show.open_show(chosen) as screen, Stage(chosen) as stage:

@@ -118,7 +118,7 @@ class StayEnded(Recorded, frozen=True, kw_only=True, tag="stay.ended"):
 
 
 class Step(Recorded, frozen=True, kw_only=True, tag="step"):
-    """One settled step; ``at`` is when it closed, ``samples`` are dataset indices, ``loss`` is their mean."""
+    """One settled step; ``at`` is when it closed, ``samples`` are dataset indices, ``loss`` is their mean, ``batch`` what was asked for."""
 
     training: str
     step: int
@@ -126,6 +126,14 @@ class Step(Recorded, frozen=True, kw_only=True, tag="step"):
     epoch: int
     samples: tuple[int, ...]
     loss: float
+    batch: int | None = None
+
+
+class GoalEnded(Recorded, frozen=True, kw_only=True, tag="training.ended"):
+    """A training was ended by its goal."""
+
+    training: str
+    reason: str
 
 
 class Checkpoint(Recorded, frozen=True, kw_only=True, tag="checkpoint"):
@@ -177,7 +185,7 @@ class DemoEnded(Recorded, frozen=True, kw_only=True, tag="demo.ended"):
 
 Entry: TypeAlias = (
     ClusterStarted | Assigned | Started | Signalled | Killed | Ended | NodeChanged | Reserved | GenerationMade | StayBegan | StayEnded
-    | Step | Checkpoint | StepsLost | Measured | Finished | Failed | DemoStarted | DemoEnded
+    | Step | GoalEnded | Checkpoint | StepsLost | Measured | Finished | Failed | DemoStarted | DemoEnded
 )  # fmt: skip
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in Entry.__args__)

@@ -17,6 +17,10 @@ def table(summary: Summary) -> Table:
     for training in summary.trainings:
         loss, accuracy = _number(training.loss, "{:.4f}"), _number(training.accuracy, "{:.3f}")
         rows.add_row(training.name, f"{training.samples:,} samples, loss {loss}, accuracy {accuracy}")
+        if len(training.batches) > 1:
+            rows.add_row("", f"in batches of {', '.join(map(str, training.batches))}")
+        if training.ended is not None:
+            rows.add_row("", training.ended)
     return rows
 
 

@@ -11,6 +11,8 @@ import msgspec
 import toml
 
 ENDLESS_STEPS = 10_000_000
+END_SECONDS = 30.0
+"""What the demo takes to begin and to end, beside its clock."""
 TRAININGS = {"digits-convnet": "digits_convnet.py", "digits-mlp": "digits_mlp.py"}
 CURVE_NODES = (1, 2, 4, 8)
 CURVES = {"digits-convnet": (4000.0, 7800.0, 15000.0, 28000.0), "digits-mlp": (8000.0, 11000.0, 14000.0, 16000.0)}
@@ -20,6 +22,12 @@ The demo's virtual nodes share one machine; a curve measured there would teach t
 """
 RESCALE = {"stall_seconds": 0.2, "warmup_seconds": 3.0}
 """Likewise: here eight processes import torch on two cores."""
+
+
+ARGUMENTS = {"digits-convnet": ("--batch", "128", "512")}
+"""Its batch is elastic: the daemon chooses it with the nodes."""
+GOALS = {"digits-mlp": {"loss": 0.01}}
+"""With the end of the demo for its deadline; when it is reached the training ends and its nodes go to the other."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,12 +81,12 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         return ["local-cluster", *load, *(str(word) for option in options.items() for word in option)]
 
 
-def write(scenario: Scenario) -> None:
-    """Write the configuration and the training files. Raises OSError when the folder cannot be written."""
+def write(scenario: Scenario, now: float) -> None:
+    """Write the configuration and the training files; ``now`` in epoch seconds. Raises OSError when the folder cannot be written."""
     _write_toml(scenario.config, _config(scenario))
     for name, script in TRAININGS.items():
         (scenario.folder / "trainings" / name).mkdir(parents=True)
-        _write_toml(scenario.training_file(name), _training(scenario, name, script))
+        _write_toml(scenario.training_file(name), _training(scenario, name, script, now))
 
 
 def _config(scenario: Scenario) -> dict[str, Mapping[str, object]]:
@@ -99,18 +107,19 @@ def _config(scenario: Scenario) -> dict[str, Mapping[str, object]]:
     }
 
 
-def _training(scenario: Scenario, name: str, script: str) -> dict[str, Mapping[str, object]]:
+def _training(scenario: Scenario, name: str, script: str, now: float) -> dict[str, Mapping[str, object]]:
     counts = [count for count in CURVE_NODES if count <= scenario.nodes]
     return {
         "training": {
             "name": name,
             "script": str(examples() / script),
-            "args": ["--steps", str(ENDLESS_STEPS)],
+            "args": ["--steps", str(ENDLESS_STEPS), *ARGUMENTS.get(name, ())],
             "folder": str(scenario.folder / "trainings" / name),
             "nodes": [1, scenario.nodes],
         },
         "curve": {"nodes": counts, "samples_per_second": list(CURVES[name][: len(counts)])},
         "rescale": RESCALE,
+        **({"goal": {**GOALS[name], "deadline": now + scenario.seconds + END_SECONDS}} if name in GOALS else {}),
     }
 
 

@@ -16,6 +16,7 @@ from commensald.demo.record import (
     DemoStarted,
     Entry,
     GenerationMade,
+    GoalEnded,
     Killed,
     Measured,
     Signalled,
@@ -27,13 +28,18 @@ from commensald.demo.record import (
 from commensald.events import Event
 
 
-class TrainingSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """``samples`` of the final history, ``loss`` of its last step, the newest measured accuracy; ``None`` when there is none."""
+class TrainingSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``samples`` of the final history, ``loss`` of its last step, the newest measured accuracy; ``None`` when there is none.
+
+    ``batches``: those that its steps had, ascending; ``ended``: why, when its goal ended it.
+    """
 
     name: str
     samples: int
     loss: float | None
     accuracy: float | None
+    batches: tuple[int, ...] = ()
+    ended: str | None = None
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,7 +174,7 @@ def _overstays(entries: Iterable[Entry]) -> int:
     return len({entry.job for entry in entries if isinstance(entry, Killed) and entry.pilot is not None and entry.reason != "injected"})
 
 
-def _training(past: History, entries: Iterable[Entry]) -> TrainingSummary:
+def _training(past: History, entries: Sequence[Entry]) -> TrainingSummary:
     measured = [entry for entry in entries if isinstance(entry, Measured) and entry.training == past.training]
     accuracies = [entry.values["accuracy"] for entry in measured if "accuracy" in entry.values]
     return TrainingSummary(
@@ -176,6 +182,8 @@ def _training(past: History, entries: Iterable[Entry]) -> TrainingSummary:
         samples=sum(len(step.samples) for step in past.steps),
         loss=past.steps[-1].loss if past.steps else None,
         accuracy=accuracies[-1] if accuracies else None,
+        batches=tuple(sorted({step.batch for step in past.steps if step.batch is not None})),
+        ended=next((entry.reason for entry in entries if isinstance(entry, GoalEnded) and entry.training == past.training), None),
     )
 
 

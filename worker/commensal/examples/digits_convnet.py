@@ -45,14 +45,15 @@ def main() -> None:
     """Train until --steps are done."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=500)
-    steps = parser.parse_args().steps
+    parser.add_argument("--batch", type=int, nargs=2, default=(256, 256), metavar=("SMALLEST", "LARGEST"), help="elastic if they differ")
+    given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     held_out = digits.load(held_out=True)
     model = convnet()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05 * given.batch[0] / 256, momentum=0.9, weight_decay=1e-4)
     dataset = RandomShift(*digits.load(held_out=False))
-    training = commensal.Training(model, optimizer, dataset, batch_size=256, micro_batch=32, steps=steps)
+    training = commensal.Training(model, optimizer, dataset, batch_size=tuple(given.batch), micro_batch=32, steps=given.steps)
     digits.watch(training, held_out)
     for images, labels in training:
         training.step(functional.cross_entropy(model(images), labels))
