@@ -41,19 +41,19 @@ def test_pilots_fill_what_is_idle_and_a_job_waits_until_they_are_gone(tmp_path: 
         Change(EPOCH + 100, left=nodes(2, 3)),
         Change(EPOCH + 200.5, joined=nodes(0, 1, 2, 3)),
     )
-    assert delays == Delays(mean=0.5, most=0.5)
+    assert delays == Delays(mean=0.5, median=0.5, most=0.5)
 
 
 def test_pilots_that_leave_at_once_delay_nobody(tmp_path: Path) -> None:
     asked = machine(tmp_path, job(1, 0, 0, 100, 2, 100), job(2, 50, 50, 100, 4, 100), job(3, 400, 0, 9, 1, 9))
-    assert run(asked, exit_seconds=0.0)[1] == Delays(mean=0.0, most=0.0)
+    assert run(asked, exit_seconds=0.0)[1] == Delays(mean=0.0, median=0.0, most=0.0)
 
 
 def test_a_replay_begins_with_the_jobs_that_ran_then(tmp_path: Path) -> None:
     trace, delays = run(machine(tmp_path, job(1, 0, 0, 100, 3, 100), job(2, 90, 0, 9, 1, 9), job(3, 150, 0, 9, 1, 9), begin=EPOCH + 60))
     assert trace.changes[:2] == (Change(EPOCH + 60, joined=nodes(3)), Change(EPOCH + 90, left=nodes(3)))
     assert trace.changes[-1] == Change(EPOCH + 100, joined=nodes(0, 1, 2))
-    assert delays == Delays(mean=0.5, most=0.5)
+    assert delays == Delays(mean=0.5, median=0.5, most=0.5)
 
 
 def test_a_log_without_waits_is_scheduled_up_to_the_beginning(tmp_path: Path) -> None:

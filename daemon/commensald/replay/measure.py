@@ -68,6 +68,7 @@ def report(found: Answer, pool: Trace, seconds: float, delays: Delays | None = N
         decision_seconds_p99=float(slow),
         seconds=seconds,
         primary_delay_seconds_mean=delays.mean if delays else None,
+        primary_delay_seconds_p50=delays.median if delays else None,
         primary_delay_seconds_max=delays.most if delays else None,
         u_measured_ring=found.ring.trained / dedicated if found.ring else None,
     )

@@ -12,6 +12,7 @@ class Delays(msgspec.Struct, frozen=True, kw_only=True):
     """By how many seconds primary jobs started later than without pilots."""
 
     mean: float
+    median: float
     most: float
 
 
@@ -37,6 +38,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     decision_seconds_p99: float
     seconds: float
     primary_delay_seconds_mean: float | None = None
+    primary_delay_seconds_p50: float | None = None
     primary_delay_seconds_max: float | None = None
     u_measured_ring: float | None = None
 
@@ -69,5 +71,5 @@ def _ring(report: Report) -> list[Row]:
 def _primary(report: Report) -> list[Row]:
     if report.primary_delay_seconds_mean is None:
         return []
-    longest = f"mean, against the same jobs without pilots; longest {report.primary_delay_seconds_max:.2f} s"
-    return [("primary delay", f"{report.primary_delay_seconds_mean:.2f} s", longest)]
+    others = f"median {report.primary_delay_seconds_p50:.2f} s, longest {report.primary_delay_seconds_max:.2f} s"
+    return [("primary delay", f"{report.primary_delay_seconds_mean:.2f} s", f"mean, against the same jobs without pilots; {others}")]

@@ -1,27 +1,21 @@
 """A replay: decide() shares a recorded pool among an endless queue of trainers; work and its losses are counted.
 
-At each change of the pool: a trainer that lost nodes is charged ``shrink_stall`` seconds at the rate it had, once, however many it lost;
-then decide() shares what is there, and each trainer whose size changed is charged ``grow_stall`` or ``shrink_stall`` seconds at the rate
-it had before (research/papers.md 1.4), and ``warmup`` seconds of the new nodes' share of the new rate. One that starts from nothing has no
-rate yet: its start is free, or charged at the new rate. What is charged is paid from the work that follows, so no work is ever undone.
+At each change of the pool who lost nodes is preempted, the finished make room for the next in line, and decide() shares what is there.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
 from commensald.decide import decide
-from commensald.decision import Demand, Policy
+from commensald.decision import Policy
 from commensald.replay.traces import Change, Trace
+from commensald.replay.trainer import Trainer
 from commensald.replay.workload import Kind
-from commensald.replay.world import OWNER, World
-
-DONE = 1e-9
-"""Of a trainer's samples: so little left is none."""
+from commensald.replay.world import World
 
 Clock = Callable[[], float]
 """Seconds, to measure decisions with."""
@@ -69,54 +63,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass
-class Trainer:
-    """A trainer at work."""
-
-    name: str
-    kind: Kind
-    nodes: frozenset[str] = frozenset()
-    done: float = 0.0
-    owed: float = 0.0
-    rate: float = 0.0
-
-    @property
-    def finished(self) -> bool:
-        """Whether all its samples are trained."""
-        return self.done >= self.kind.samples * (1 - DONE)
-
-    @property
-    def seconds_left(self) -> float:
-        """Until it is finished, at its present size."""
-        return (self.kind.samples - self.done + self.owed) / self.rate if self.rate > 0 else math.inf
-
-    def train(self, seconds: float) -> None:
-        """Pay what is owed, then train; work beyond its samples is dropped."""
-        work = self.rate * seconds
-        paid = min(self.owed, work)
-        self.owed -= paid
-        self.done = min(self.done + work - paid, self.kind.samples)
-
-    def hold(self, nodes: frozenset[str]) -> None:
-        """Be of that size from now on."""
-        self.nodes, self.rate = nodes, self.kind.rate(len(nodes))
-
-    def demand(self) -> Demand:
-        """As decide() sees it."""
-        kind = self.kind
-        return Demand(
-            training=self.name,
-            owner=OWNER,
-            min_nodes=kind.min_nodes,
-            max_nodes=kind.max_nodes,
-            curve=kind.curve,
-            stall_seconds=kind.grow_stall,
-            shrink_stall_seconds=kind.shrink_stall,
-            warmup_seconds=kind.warmup,
-            nodes=self.nodes,
-        )
-
-
-@dataclass
 class _Tally:
     trained: float = 0.0
     finished: int = 0
@@ -148,9 +94,9 @@ class _Replay:
     def change(self, change: Change) -> None:
         """The pool changes: who loses a node is preempted, then all is decided anew."""
         self._world.change(change.joined, change.left)
-        for trainer in self._trainers:
-            if not trainer.nodes.isdisjoint(change.left):
-                self._preempt(trainer, change.left)
+        hit = [each for each in self._trainers if not each.nodes.isdisjoint(change.left)]
+        self._tally.preempted += len(hit)
+        self._tally.preempt_lost += sum(each.preempt(change.left) for each in hit)
         self._decide(change.at)
 
     def run(self, now: float, until: float) -> None:
@@ -177,13 +123,6 @@ class _Replay:
         for trainer in self._trainers:
             trainer.train(seconds)
 
-    def _preempt(self, trainer: Trainer, left: frozenset[str]) -> None:
-        lost = trainer.kind.shrink_stall * trainer.rate
-        trainer.owed += lost
-        trainer.hold(trainer.nodes - left)
-        self._tally.preempted += 1
-        self._tally.preempt_lost += lost
-
     def _decide(self, now: float) -> None:
         self._admit()
         demands = [each.demand() for each in self._trainers]
@@ -191,8 +130,8 @@ class _Replay:
         begun = self._clock()
         decision = decide(snapshot, forecast, demands, pilots, now, self._rules.policy)
         self._tally.decision_seconds.append(self._clock() - begun)
-        for trainer in self._trainers:
-            self._rescale(trainer, decision.nodes[trainer.name])
+        charged = self._rules.charge_cold_start
+        self._tally.rescale_lost += sum(each.rescale(decision.nodes[each.name], charged) for each in self._trainers)
         self._note(now)
 
     def _admit(self) -> None:
@@ -204,19 +143,6 @@ class _Replay:
         while len(self._trainers) < self._rules.trainers:
             self._trainers.append(Trainer(f"{self._admitted:08d}", next(self._queue)))
             self._admitted += 1
-
-    def _rescale(self, trainer: Trainer, nodes: frozenset[str]) -> None:
-        before, rate, kind = len(trainer.nodes), trainer.rate, trainer.kind
-        trainer.hold(nodes)
-        grown = len(nodes) - before
-        if not grown:
-            return
-        if rate == 0.0 and self._rules.charge_cold_start:
-            rate = trainer.rate
-        lost = rate * (kind.grow_stall if grown > 0 else kind.shrink_stall)
-        lost += kind.warmup * trainer.rate * max(grown, 0) / max(len(nodes), 1)
-        trainer.owed += lost
-        self._tally.rescale_lost += lost
 
     def _note(self, now: float) -> None:
         tally, used = self._tally, sum(len(each.nodes) for each in self._trainers)
