@@ -7,8 +7,10 @@ import pytest
 from commensald.cluster import Facts, Job, JobState, Snapshot
 from commensald.ledger import PilotRecord
 from commensald.reconcile import ours, overdue, requeued, seconds_left
+from commensald.schedulers.pbs.arrays import ARRAY_JOBS
 from commensald.schedulers.pbs.attributes import PILOT
-from commensald.schedulers.pbs.jobs import ARRAY_JOBS, Around, jobs, spent
+from commensald.schedulers.pbs.jobs import Around, jobs
+from commensald.schedulers.pbs.pilots import spent
 from commensald.schedulers.pbs.queues import Queue
 from commensald.schedulers.pbs.records import Reading, Record
 
@@ -84,8 +86,18 @@ def test_pilots_that_run_again_or_are_suspended_are_spent() -> None:
         "5.srv": record("S"),
         "6.srv": pilot(run_count="2", Job_Owner="eve@srv"),
         "7.srv": pilot(state="Q", run_count="1"),
+        "8.srv": pilot(state="Q"),
+        "9.srv": pilot(state="E", run_count="2"),
     }
-    assert spent(read(records).values(), records, "us") == ("2.srv", "3.srv")
+    found = read(records)
+    assert spent(found.values(), records, "us") == ("2.srv", "3.srv", "7.srv")
+    assert {name for name, each in found.items() if each.preempted_at is not None} == {"2.srv", "6.srv", "7.srv", "9.srv"}
+
+
+def test_a_pilot_that_cannot_be_read_now_is_what_it_was() -> None:
+    around = Around(hosts={"v1": "n1"}, before={"1.srv": pilot()})
+    (found,) = jobs(Reading(records={}, unreadable=("1.srv",)), around, NOW)
+    assert (found.state, found.pilot("us"), found.nodes) == (JobState.UNKNOWN, UUID, ("n1",))
 
 
 def test_a_requeued_pilot_is_one_that_has_run_and_waits() -> None:

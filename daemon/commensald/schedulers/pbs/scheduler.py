@@ -14,11 +14,12 @@ import msgspec
 from commensald.cluster import Facts, Job, JobState, Node, Snapshot
 from commensald.schedulers import PilotSpec, SchedulerError
 from commensald.schedulers.pbs import commands, script, settings
-from commensald.schedulers.pbs.jobs import Around, jobs, spent
+from commensald.schedulers.pbs.jobs import Around, jobs
 from commensald.schedulers.pbs.names import submitted_id
 from commensald.schedulers.pbs.nodes import hosts, nodes
+from commensald.schedulers.pbs.pilots import of_pilots, spent
 from commensald.schedulers.pbs.queries import Queries
-from commensald.schedulers.pbs.records import Reading
+from commensald.schedulers.pbs.records import Reading, Record
 from commensald.schedulers.pbs.reservations import queues, reservations
 from commensald.schedulers.pbs.site import Site, read
 from commensald.schedulers.runner import CommandTimeoutError, Runner, pause_seconds
@@ -57,6 +58,7 @@ class PbsScheduler:
         self._site: Site | None = None
         self._site_read = 0.0
         self._nodes: tuple[Node, ...] = ()
+        self._pilots: dict[str, Record] = {}
         self._failures = 0
         self._query_seconds = 0.0
         self._told_unknown: frozenset[str] = frozenset()
@@ -106,8 +108,9 @@ class PbsScheduler:
         reading, vnodes, reserved = await asyncio.gather(self._queries.jobs(), self._queries.nodes(), self._queries.reservations())
         self._query_seconds = time.monotonic() - began
         self._nodes = nodes(vnodes, site.queues)
-        around = Around(hosts=hosts(vnodes), queues=site.queues, reserved=queues(reserved))
+        around = Around(hosts=hosts(vnodes), queues=site.queues, reserved=queues(reserved), before=self._pilots)
         seen = await asyncio.to_thread(jobs, reading, around, asked)
+        self._pilots = {name: self._pilots[name] for name in reading.unreadable if name in self._pilots} | of_pilots(reading.records)
         self._report_unknown(seen)
         await self._delete(spent(seen, reading.records, self._owner))
         return Snapshot(
@@ -125,9 +128,9 @@ class PbsScheduler:
         return self._site
 
     async def _delete(self, ids: Sequence[str]) -> None:
-        """A pilot that runs again would never say hello, a suspended one sits on the memory of whoever suspended it."""
+        """A pilot that lives again would never say hello, a suspended one sits on the memory of whoever suspended it."""
         if ids:
-            log.info("deleting pilots that run a second time or are suspended: %s", ", ".join(ids))
+            log.info("deleting pilots that live again or are suspended: %s", ", ".join(ids))
             try:
                 await self.cancel(ids)
             except SchedulerError as error:
