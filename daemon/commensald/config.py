@@ -107,12 +107,16 @@ class AllocateSection(msgspec.Struct, frozen=True, kw_only=True):
 
     allocator: AllocatorName = "exact"
     look_ahead_seconds: Positive = 120.0
+    milp_over: Literal["nodes", "counts"] = "nodes"
     big_m: BigM = "correct"
     milp_seconds: Positive = 10.0
     caps: dict[str, CapTable] = {}
     fair_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     survival_aware: bool = False
     survival_cap_seconds: Positive = 600.0
+    autoscale: bool = False
+    autoscale_seconds: Positive = 600.0
+    autoscale_rejects: bool = False
 
 
 class BackoffSection(msgspec.Struct, frozen=True, kw_only=True):

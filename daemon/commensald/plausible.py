@@ -35,6 +35,8 @@ def _allocation(allocate: AllocateSection) -> Iterator[tuple[str, str]]:
         yield "allocate.allocator", "'milp' needs HiGHS: pip install 'commensal[milp]'"
     if allocate.caps and allocate.allocator != "milp":
         yield "allocate.caps", f"expected allocate.allocator = 'milp', the only one that keeps caps, got '{allocate.allocator}'"
+    if allocate.autoscale and allocate.allocator != "batch":
+        yield "allocate.autoscale", f"expected allocate.allocator = 'batch', got '{allocate.allocator}'"
     for name, cap in allocate.caps.items():
         try:
             node_names(cap.nodes or "")

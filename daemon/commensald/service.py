@@ -20,7 +20,7 @@ from commensald import limits, reconcile, requests
 from commensald.cluster import Snapshot
 from commensald.config import CapTable, Config
 from commensald.decide import decide
-from commensald.decision import Cap, Decision, Policy
+from commensald.decision import Cap, Decision, Demand, Policy
 from commensald.events import Emit
 from commensald.fleet import Fleet
 from commensald.forecast import Forecast, rows
@@ -30,6 +30,7 @@ from commensald.lives import Lives, Rings
 from commensald.notify import notify, watchdog_seconds
 from commensald.observe import Observer
 from commensald.reload import merge
+from commensald.scaling import Scaling
 from commensald.schedulers import Scheduler
 from commensald.schedulers.slurm.names import node_names
 from commensald.strict import InputError
@@ -48,6 +49,7 @@ class Service:
         self._fleet = Fleet(config.pilots, ledger, scheduler, owner, emit)
         self._lives = Lives(ledger, rings, config.backoff, owner, emit)
         self._policy = policy(config)
+        self._scaling = Scaling()
         self._stopped: str | None = None
         self._began = time.monotonic()
         self._next_poll = 0.0
@@ -163,13 +165,22 @@ class Service:
 
     async def _decide(self, snapshot: Snapshot, forecast: Forecast) -> None:
         demands = self._lives.demands(draining=self._ledger.draining() or self._stopped is not None)
-        demands = limits.capped(self._config.limits, demands)
+        demands = self._scaled(limits.capped(self._config.limits, demands), forecast)
         pilots, policy = self._fleet.pilots(), self._policy_now()
         decision = await asyncio.to_thread(decide, snapshot, forecast, demands, pilots, self._observer.now(), policy)
         self._rings.assign({each.training: decision.nodes.get(each.training, frozenset()) for each in demands})
         for note in decision.notes:
             log.warning("%s", note)
         await self._act(decision, snapshot.facts.grace_seconds)
+
+    def _scaled(self, demands: tuple[Demand, ...], forecast: Forecast) -> tuple[Demand, ...]:
+        """As the autoscaler allows; whom it rejects is cancelled."""
+        nodes = sum(each.open(forecast.made) for each in forecast.windows)
+        held, rejected = self._scaling.hold(demands, nodes, time.monotonic(), self._config.allocate)
+        for name in rejected:
+            log.warning("training %s is rejected: %d nodes are too few for all", name, nodes)
+            self._lives.cancel(name)
+        return held
 
     async def _act(self, decision: Decision, grace_seconds: float) -> None:
         at_work = self._lives.at_work()
@@ -238,6 +249,7 @@ def policy(config: Config) -> Policy:
         allocator=config.allocate.allocator,
         look_ahead_seconds=config.allocate.look_ahead_seconds,
         caps=tuple(_cap(each) for each in config.allocate.caps.values()),
+        milp_over=config.allocate.milp_over,
         big_m=config.allocate.big_m,
         milp_seconds=config.allocate.milp_seconds,
         fair_share=config.allocate.fair_share,
