@@ -106,6 +106,7 @@ class AllocateSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[allocate]``: who shares the nodes among trainings, and what a node is worth to one."""
 
     allocator: AllocatorName = "exact"
+    unit: Literal["speedup", "samples"] = "speedup"
     look_ahead_seconds: Positive = 120.0
     milp_over: Literal["nodes", "counts"] = "nodes"
     big_m: BigM = "correct"

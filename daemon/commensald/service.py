@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from commensald import limits, reconcile, requests
+from commensald.allocate.units import speedup
 from commensald.cluster import Snapshot
 from commensald.config import CapTable, Config
 from commensald.decide import decide
@@ -166,6 +167,8 @@ class Service:
     async def _decide(self, snapshot: Snapshot, forecast: Forecast) -> None:
         demands = self._lives.demands(draining=self._ledger.draining() or self._stopped is not None)
         demands = self._scaled(limits.capped(self._config.limits, demands), forecast)
+        if self._config.allocate.unit == "speedup":
+            demands = tuple(speedup(each) for each in demands)
         pilots, policy = self._fleet.pilots(), self._policy_now()
         decision = await asyncio.to_thread(decide, snapshot, forecast, demands, pilots, self._observer.now(), policy)
         self._rings.assign({each.training: decision.nodes.get(each.training, frozenset()) for each in demands})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from commensald.allocate.exact import counts
+from commensald.allocate.units import speedup
 from commensald.config import AllocateSection, Config
 from commensald.decision import Demand
 from commensald.plausible import faults
@@ -52,3 +54,11 @@ def test_one_that_pauses_has_to_arrive_again() -> None:
 def test_it_needs_the_allocator_of_batches(allocator: str, wrong: bool) -> None:
     config = msgspec.convert({"allocate": {"allocator": allocator, "autoscale": True}}, Config)
     assert ("allocate.autoscale" in dict(faults(config))) == wrong
+
+
+def test_in_speedups_a_quick_model_does_not_starve_a_slow_one() -> None:
+    quick = demand("quick", curve=((1, 8000.0), (2, 12000.0), (4, 16000.0)))
+    slow = demand("slow", curve=((1, 1.0), (2, 2.0), (4, 4.0)))
+    assert counts([quick, slow], [0, 0], 4, 120.0) == (4, 0)
+    assert counts([speedup(quick), speedup(slow)], [0, 0], 4, 120.0) == (1, 3)
+    assert speedup(demand("wide", min_nodes=2, curve=((2, 10.0), (4, 16.0)))).curve == ((2, 2.0), (4, 3.2))
