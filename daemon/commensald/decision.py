@@ -81,8 +81,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """No node is valued for longer."""
     caps: tuple[Cap, ...] = ()
     """For the allocator "milp"."""
+    milp_over: Literal["nodes", "counts"] = "nodes"
+    """The published programme, or the same optimum over counts of alike nodes, for pools on which the former comes to no end."""
     big_m: BigM = "correct"
-    """Which bound it uses: "published" repeats FreeTrain's fault (research/papers.md 1.3)."""
+    """Which bound the published programme uses: "published" repeats FreeTrain's fault (research/papers.md 1.3)."""
     milp_seconds: float = 10.0
     """When it has proved no optimum by then, everybody keeps what they hold."""
     start_lag_seconds: float = 2.0

@@ -11,12 +11,12 @@ from random import Random
 
 import pytest
 
-from commensald.allocate import exact, knapsack, milp
+from commensald.allocate import exact, grouped, knapsack, milp
 from commensald.allocate.placing import own, place
-from commensald.decision import Demand
+from commensald.decision import Cap, Demand
 
 pytest.importorskip("highspy")
-SEEDS = range(int(os.environ.get("COMMENSAL_EXAMPLES", "12")))
+SEEDS = range(int(os.environ.get("COMMENSAL_EXAMPLES", "8")))
 LOOK_AHEAD, LIMIT = 120.0, 150.0
 
 
@@ -94,6 +94,25 @@ def test_exact_equals_the_right_programme_and_the_published_one_is_no_better(see
         found = worth(demands, held, [len(published.nodes[each.training]) for each in demands])
         assert allowed(demands, published.nodes, available)
         assert found <= worth(demands, held, sizes) * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_over_counts_of_alike_nodes_the_optimum_within_caps_is_the_same(seed: int) -> None:
+    demands, available = instance(seed)
+    chance, names = Random(seed), sorted(available)
+    nodes = [frozenset(chance.sample(names, chance.randint(1, len(names)))) for _ in range(chance.randint(0, 3))]
+    caps = [Cap(most=chance.randint(0, len(names)), nodes=each) for each in nodes]
+    plans = [
+        grouped.plan(demands, available, LOOK_AHEAD, {}, caps=caps, limit_seconds=LIMIT),
+        milp.plan(demands, available, LOOK_AHEAD, caps=caps, limit_seconds=LIMIT),
+    ]
+    held = [len(each.nodes) for each in demands]
+    counted, mapped = (worth(demands, held, [len(plan.nodes[each.training]) for each in demands]) for plan in plans)
+    assert counted == pytest.approx(mapped, rel=1e-9, abs=1e-9)
+    for plan in plans:
+        assert plan.optimal
+        assert allowed(demands, plan.nodes, available)
+        assert all(len(cap.nodes & frozenset().union(*plan.nodes.values())) <= cap.most for cap in caps if cap.nodes is not None)
 
 
 def test_the_published_bound_forbids_to_drop_more_than_half_of_the_pool() -> None:

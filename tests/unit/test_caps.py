@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
 import pytest
 
-from commensald.allocate import caps, knapsack, milp
+from commensald.allocate import caps, grouped, knapsack, milp
 from commensald.cluster import Facts, Node, NodeState, Snapshot
 from commensald.decide import decide
 from commensald.decision import Cap, Demand, Pilot, Policy, Request
@@ -13,6 +17,7 @@ from commensald.forecast.windows import Window
 
 pytest.importorskip("highspy")
 NOW = 1_000_000.0
+PLANS = (milp.plan, partial(grouped.plan, expected_seconds={}))
 RACK = frozenset({"r1", "r2", "r3"})
 ALL = RACK | {"s1", "s2", "s3"}
 
@@ -34,12 +39,13 @@ def look(*nodes: Node) -> Snapshot:
     return Snapshot(taken=NOW, nodes=nodes, jobs=(), reservations=(), facts=Facts(product="hand", version="1"))
 
 
-def test_the_programme_keeps_caps_on_nodes_on_owners_and_on_accounts() -> None:
+@pytest.mark.parametrize("plan", PLANS)
+def test_programmes_keep_caps_on_nodes_on_owners_and_on_accounts(plan: Callable[..., milp.Plan]) -> None:
     three = [training("a", "r1"), training("b", owner="you", account="x"), training("c", account="x")]
     limits = (Cap(most=2, nodes=RACK), Cap(most=2, owner="me"), Cap(most=3, account="x"))
-    plan = milp.plan(three, ALL, 120.0, caps=limits)
-    given = plan.nodes
-    assert plan.optimal
+    found = plan(three, ALL, 120.0, caps=limits)
+    given = found.nodes
+    assert found.optimal
     assert sum(len(each) for each in given.values()) == 5
     assert "r1" in given["a"]
     assert len(RACK & frozenset().union(*given.values())) == 2
@@ -53,17 +59,19 @@ def test_counts_keep_the_caps_that_hold_on_any_node() -> None:
     assert knapsack.counts(pair, [0, 0], 6, 120.0, caps=limits) == (1, 4)
 
 
-def test_a_floor_gives_way_to_a_cap() -> None:
-    assert len(milp.plan([training("a", floor=3)], ALL, 120.0, caps=[Cap(most=1)]).nodes["a"]) == 1
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_floor_gives_way_to_a_cap(plan: Callable[..., milp.Plan]) -> None:
+    assert len(plan([training("a", floor=3)], ALL, 120.0, caps=[Cap(most=1)]).nodes["a"]) == 1
     assert knapsack.counts([training("a", floor=3)], [0], 6, 120.0, caps=[Cap(most=1)]) == (1,)
 
 
-def test_what_is_held_is_kept_when_no_optimum_is_proved_but_within_all_limits() -> None:
+@pytest.mark.parametrize("plan", PLANS)
+def test_what_is_held_is_kept_when_no_optimum_is_proved_but_within_all_limits(plan: Callable[..., milp.Plan]) -> None:
     pair = [training("a", "r1", "r2"), training("b", "r3", "s1", "s2", least=3)]
-    plan = milp.plan(pair, ALL, 120.0, limit_seconds=0.0)
-    assert not plan.optimal
-    assert plan.nodes == {"a": {"r1", "r2"}, "b": {"r3", "s1", "s2"}}
-    assert milp.plan(pair, ALL, 120.0, limit_seconds=0.0, caps=[Cap(most=2, nodes=RACK)]).nodes == {"a": {"r1", "r2"}, "b": frozenset()}
+    found = plan(pair, ALL, 120.0, limit_seconds=0.0)
+    assert not found.optimal
+    assert found.nodes == {"a": {"r1", "r2"}, "b": {"r3", "s1", "s2"}}
+    assert plan(pair, ALL, 120.0, limit_seconds=0.0, caps=[Cap(most=2, nodes=RACK)]).nodes == {"a": {"r1", "r2"}, "b": frozenset()}
     assert knapsack.counts(pair, [2, 3], 6, 120.0, limit_seconds=0.0) == (2, 3)
 
 
@@ -80,11 +88,12 @@ def test_pilots_are_asked_for_only_where_a_cap_leaves_room() -> None:
     assert [each.node for each in admitted] == ["r2", "s1", None]
 
 
-def test_decide_keeps_a_cap_among_running_pilots_and_in_what_it_asks_for() -> None:
+@pytest.mark.parametrize("over", ["nodes", "counts"])
+def test_decide_keeps_a_cap_among_running_pilots_and_in_what_it_asks_for(over: Literal["nodes", "counts"]) -> None:
     cluster = look(*(Node(name=name, state=NodeState.ALLOCATED if name in ("r1", "r2") else NodeState.IDLE) for name in sorted(ALL)))
     windows = tuple(Window(node=name, opens=NOW, closes=None, reason="", held=name in ("r1", "r2")) for name in sorted(ALL))
     pilots = [Pilot(uuid=f"p-{name}", owner="me", node=name, running=True) for name in ("r1", "r2")]
-    policy = Policy(allocator="milp", caps=(Cap(most=1, nodes=RACK),))
+    policy = Policy(allocator="milp", milp_over=over, caps=(Cap(most=1, nodes=RACK),))
     decision = decide(cluster, Forecast(windows=windows, made=NOW), [training("a", "r2")], pilots, NOW, policy)
     assert decision.nodes == {"a": {"r2"}}
     assert [each.node for each in decision.submit] == ["s1", "s2", "s3"]

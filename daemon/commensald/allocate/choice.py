@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from commensald.allocate import batch, exact, knapsack, milp, shares
+from commensald.allocate import batch, exact, grouped, knapsack, milp, shares
 from commensald.allocate.floors import fair
 from commensald.allocate.placing import own, place
 from commensald.decision import AllocatorName, Demand, Policy
@@ -42,14 +42,17 @@ def allocator(policy: Policy) -> Allocate:
 def share(policy: Policy, demands: Sequence[Demand], available: frozenset[str], expected_seconds: Mapping[str, float]) -> Shared:
     """The nodes of each training: by "milp" chosen one by one, by all others counted and then placed."""
     if policy.allocator == "milp":
-        return _planned(policy, fair(demands, len(available), policy.fair_share), available)
+        return _planned(policy, fair(demands, len(available), policy.fair_share), available, expected_seconds)
     held = own(demands, available)
     sizes = allocator(policy)(demands, [len(held[each.training]) for each in demands], len(available), policy.look_ahead_seconds)
     return Shared(nodes=place(demands, sizes, available, expected_seconds))
 
 
-def _planned(policy: Policy, demands: Sequence[Demand], available: frozenset[str]) -> Shared:
-    limit, ahead = policy.milp_seconds, policy.look_ahead_seconds
-    plan = milp.plan(demands, available, ahead, big_m=policy.big_m, caps=policy.caps, limit_seconds=limit)
+def _planned(policy: Policy, demands: Sequence[Demand], available: frozenset[str], expected_seconds: Mapping[str, float]) -> Shared:
+    limit, ahead, caps = policy.milp_seconds, policy.look_ahead_seconds, policy.caps
+    if policy.milp_over == "counts":
+        plan = grouped.plan(demands, available, ahead, expected_seconds, caps=caps, limit_seconds=limit)
+    else:
+        plan = milp.plan(demands, available, ahead, big_m=policy.big_m, caps=caps, limit_seconds=limit)
     note = f"milp: no optimum within {limit:g} s ({plan.status}): nodes stay as they are"
     return Shared(nodes=plan.nodes, note=None if plan.optimal else note)

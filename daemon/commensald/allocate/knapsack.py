@@ -57,7 +57,7 @@ def solve(
     """The proved optimum, if HiGHS comes to one within its limit. Raises InputError without highspy."""
     if not demands:
         return Counted(sizes=(), seconds=0.0)
-    options = [_option(each, now, nodes, look_ahead_seconds) for each, now in zip(demands, held, strict=True)]
+    options = [option(each, now, nodes, look_ahead_seconds) for each, now in zip(demands, held, strict=True)]
     rooms: list[Room] = [(range(len(demands)), nodes)]
     rooms += [([index for index, each in enumerate(demands) if concerns(cap, each)], cap.most) for cap in caps if cap.nodes is None]
     for floors in attempts(demands, nodes):
@@ -68,7 +68,8 @@ def solve(
     return Counted(sizes=None if taken is None else tuple(taken), seconds=found.seconds)
 
 
-def _option(demand: Demand, held: int, nodes: int, look_ahead_seconds: float) -> tuple[Columns, Floats]:
+def option(demand: Demand, held: int, nodes: int, look_ahead_seconds: float) -> tuple[Columns, Floats]:
+    """Sizes that ``demand`` may have of ``nodes``, and what they are worth to it."""
     worth = value(demand, held, min(demand.max_nodes, nodes), look_ahead_seconds)
     sizes = np.flatnonzero(np.isfinite(worth)).astype(np.int32)
     return sizes, worth[sizes]
