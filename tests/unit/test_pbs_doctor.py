@@ -53,6 +53,7 @@ def test_where_all_is_well_only_the_file_on_the_servers_host_is_unknown() -> Non
     assert not hurts(examine(site()))
 
 
+WITH_QOS = msgspec.structs.replace(CONFIG, pilots=msgspec.structs.replace(CONFIG.pilots, qos="idle"))
 DAMAGED = msgspec.structs.replace(PBS, repaired=("1.s",), unreadable=("2.s",))
 WRONG = {
     "no queue": (site(pilots=None), "queue", FAULT),
@@ -72,6 +73,7 @@ WRONG = {
     "one job planned": (site(server={key: value for key, value in SERVER.items() if key != "backfill_depth"}), "backfill_depth", ADVICE),
     "limits": (site(server={**SERVER, "max_run": "[u:PBS_GENERIC=4]"}), "job limits", ADVICE),
     "an old PBS": (site(server={**SERVER, "pbs_version": "13.1.0"}), "version", FAULT),
+    "a quality of service": (msgspec.structs.replace(site(), config=WITH_QOS), "qos", ADVICE),
     "damage": (
         Site(config=CONFIG, owner="us", host=HOST, pbs=msgspec.structs.replace(PBS, repaired=("1.s",), unreadable=("2.s",))),
         "qstat",

@@ -55,6 +55,7 @@ OF_SLURM: tuple[OfSlurm, ...] = (
 OF_PBS: tuple[OfPbs, ...] = (
     pbs_visibility.version,
     pbs_preemption.queue,
+    pbs_preemption.quality_of_service,
     pbs_preemption.priorities,
     pbs_preemption.express_queue,
     pbs_preemption.order,

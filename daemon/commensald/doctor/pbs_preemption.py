@@ -34,6 +34,12 @@ def queue(site: Site, pbs: Pbs) -> Iterator[Finding]:
         yield good("queue", f"Pilots go to {own.name}.")
 
 
+def quality_of_service(site: Site, pbs: Pbs) -> Iterator[Finding]:
+    """PBS has none."""
+    if site.config.pilots.qos is not None:
+        yield advice("qos", f"PBS has no quality of service: pilots.qos = {site.config.pilots.qos} does nothing.", "Remove pilots.qos.")
+
+
 def priorities(site: Site, pbs: Pbs) -> Iterator[Finding]:
     """Every queue of primary jobs is an express queue, the pilots' is none: only then does one preempt the other."""
     own, express = pbs.site.pilots, preempt_queue_prio(pbs.site.sched or {})
