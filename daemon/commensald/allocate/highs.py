@@ -105,7 +105,7 @@ def load() -> ModuleType:
     try:
         import highspy
     except ImportError as error:
-        raise InputError("allocate.allocator: 'milp' needs HiGHS: pip install 'commensal[milp]'") from error
+        raise InputError("the allocator 'milp' needs HiGHS: pip install 'commensal[milp]'") from error
     return highspy
 
 
