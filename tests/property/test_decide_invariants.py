@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.util import find_spec
+from typing import get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commensald.cluster import PILOT_TAG, Facts, Job, JobState, Node, NodeState, Snapshot
 from commensald.decide import Decision, Demand, Pilot, Policy, decide
+from commensald.decision import AllocatorName
 from commensald.forecast import make_forecast
 from commensald.forecast.survival import fit
 from commensald.harvest import Harvest, harvest, harvestable
@@ -17,6 +20,7 @@ NOW = 1_000_000.0
 ME = "harvester"
 NAMES = [f"n{index}" for index in range(6)]
 PRIOR = fit((), NOW)
+ALLOCATORS = [each for each in get_args(AllocatorName) if each != "milp" or find_spec("highspy")]
 World = tuple[Snapshot, list[Demand], list[Pilot], Policy]
 
 
@@ -40,6 +44,7 @@ def worlds(draw: st.DrawFn) -> World:
     ]
     pilots += [Pilot(uuid=f"s{each}", owner=ME, node=None, running=False) for each in range(draw(st.integers(0, 2)))]
     policy = Policy(
+        allocator=draw(st.sampled_from(ALLOCATORS)),
         max_pilots=draw(st.none() | st.integers(1, 6)),
         standing=draw(st.integers(0, 3)),
         submissions=draw(st.none() | st.integers(0, 4)),
