@@ -158,8 +158,8 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "mended": repair.mended,
     "jobs": lambda given: jobs(answers.jobs(given), Around(), 0.0),
     "jobs as text": lambda given: jobs(text.jobs(given), Around(), 0.0),
-    "nodes": lambda given: nodes(answers.others(given, "nodes").records),
-    "queues": lambda given: queues(answers.others(given, "Queue").records),
+    "nodes": lambda given: nodes(answers.others(given, "nodes")),
+    "queues": lambda given: queues(answers.others(given, "Queue")),
     "reservations": lambda given: reservations(text.reservations(given), {}),
     "attributes": text.attributes,
 }

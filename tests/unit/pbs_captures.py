@@ -32,7 +32,7 @@ def read(name: str) -> Reading:
 
 
 def section(name: str, key: str) -> Mapping[str, Record]:
-    return answers.others(capture(name), key).records
+    return answers.others(capture(name), key)
 
 
 def shown_queues(name: str = "qstat_Q.json") -> dict[str, Queue]:

@@ -92,7 +92,7 @@ def test_a_repeated_jobs_key_loses_nothing() -> None:
 
 def test_the_first_of_two_equal_keys_counts() -> None:
     queues = capture("qstat_Q.json").replace('"total_jobs":\t8,', '"max_queued":\t"[u:PBS_GENERIC=1]",\n"max_queued":\t"[o:PBS_ALL=2]",')
-    assert answers.others(queues, "Queue").records["primaryq"]["max_queued"] == "[u:PBS_GENERIC=1]"
+    assert answers.others(queues, "Queue")["primaryq"]["max_queued"] == "[u:PBS_GENERIC=1]"
 
 
 def test_a_table_before_the_json_is_passed_over() -> None:
@@ -118,7 +118,7 @@ def test_a_cut_answer_is_not_whole() -> None:
 
 def test_nodes_are_read_whole_or_not_at_all() -> None:
     shown = capture("pbsnodes_a.json")
-    mended = answers.others(shown.replace('"lab: offline"', '"C:\\disk"'), "nodes").records
+    mended = answers.others(shown.replace('"lab: offline"', '"C:\\disk"'), "nodes")
     assert mended["pbs-m2"]["comment"] == "C:\\disk"
     for broken in (shown[: len(shown) // 2], shown.replace('"lab: offline"', '"the "bad" one"')):
         with pytest.raises(UnreadableError):

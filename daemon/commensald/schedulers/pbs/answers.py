@@ -4,7 +4,7 @@ A whole answer that is JSON is read at once. What is not is cut at the places wh
 it stands, mended, or line by line; so one user's environment costs nobody else's job. A record of which not even owner and state can be
 read is named, and nothing is guessed of it.
 
-PBS writes owner, state, nodes and times of a job before anything that a user may have put there (``Variable_List``), and the first of
+PBS writes owner, state, nodes and times of a job before what comes from a user's environment (``Variable_List``), and the first of
 several equal keys counts. So of a job that is damaged by its own variables, what decides is still the server's. What a user can do with a
 variable that looks like a record is to invent a job; one that names a job which exists as well makes that one's state unknown, which counts
 as present.
@@ -40,15 +40,15 @@ def jobs(text: str) -> Reading:
     return Reading(records={name: wanted(each) for name, each in found.items()})
 
 
-def others(text: str, section: str) -> Reading:
-    """``qstat -Q`` (``Queue``), ``qstat -B`` (``Server``) or ``pbsnodes`` (``nodes``): all of it, or UnreadableError.
+def others(text: str, section: str) -> dict[str, Record]:
+    """``qstat -Q`` (``Queue``), ``qstat -B`` (``Server``) or ``pbsnodes`` (``nodes``), by name: all of it, or UnreadableError.
 
     What administrators write is mended, but a node that cannot be read might be anything.
     """
     text = text[_beginning(text) :]
     for mend in (str, mended):
         try:
-            return Reading(records=_whole(mend(text), section, _OF_OTHERS))
+            return _whole(mend(text), section, _OF_OTHERS)
         except (ValueError, RecursionError):
             continue
     raise UnreadableError(f"{section}: not JSON", text[:300])

@@ -63,7 +63,7 @@ class Queries:
         return text.reservations(await self._ask(commands.RESERVATIONS))
 
     async def _others(self, argv: Sequence[str], section: str) -> Mapping[str, Record]:
-        return (await asyncio.to_thread(answers.others, await self._ask(argv), section)).records
+        return await asyncio.to_thread(answers.others, await self._ask(argv), section)
 
     async def _ask(self, argv: Sequence[str]) -> str:
         return await self._runner.run(argv, self._environment)
