@@ -150,7 +150,7 @@ class _Owner:
         most = self._most if policy.max_pilots is None else min(self._most, policy.max_pilots - len(before))
         room, taken = max(most - len(self._live), 0), {each.node for each in before}
         idle = aimed((each for each in seen.idle() if each.node not in taken), self._owner, seen.facts, seen.now, policy)
-        best = admitted(policy.caps, self._active, (each.node for each in self._live), idle)[:room]
+        best = admitted(policy.caps, self._active, [each.node for each in self._live], idle)[:room]
         coming = len(self._available) + sum(not each.running for each in self._live)
         chosen = list(best[: self._useful(coming, len(best))])
         missing = self._stand_by(coming + len(chosen), room - len(chosen)) - len(self._standing)

@@ -84,8 +84,9 @@ def test_what_one_owner_holds_is_not_left_to_the_next() -> None:
 
 def test_pilots_are_asked_for_only_where_a_cap_leaves_room() -> None:
     wanted = [Request(owner="me", node=name, time_limit=None, reason="") for name in ("r2", "r3", "s1", None)]
-    admitted = caps.admitted([Cap(most=2, nodes=RACK), Cap(most=0, nodes=RACK, owner="you")], [training("a")], ["r1"], wanted)
-    assert [each.node for each in admitted] == ["r2", "s1", None]
+    limits = [Cap(most=2, nodes=RACK), Cap(most=0, nodes=RACK, owner="you"), Cap(most=1, nodes=frozenset({"r1", "s1"}))]
+    admitted = caps.admitted(limits, [training("a")], ["r1"], wanted)
+    assert [each.node for each in admitted] == ["r2", None]
 
 
 @pytest.mark.parametrize("over", ["nodes", "counts"])

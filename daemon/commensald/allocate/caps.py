@@ -27,7 +27,7 @@ def left(caps: Iterable[Cap], demands: Sequence[Demand], nodes: Nodes) -> tuple[
     return tuple(msgspec.structs.replace(cap, most=max(cap.most - _used(cap, demands, nodes), 0)) for cap in caps)
 
 
-def admitted(caps: Iterable[Cap], demands: Sequence[Demand], present: Iterable[str | None], wanted: Iterable[Request]) -> list[Request]:
+def admitted(caps: Iterable[Cap], demands: Sequence[Demand], present: Sequence[str | None], wanted: Iterable[Request]) -> list[Request]:
     """Of ``wanted``, in its order, those whose nodes some of ``demands`` may have beside the nodes that are ``present``."""
     strict = [cap for cap in caps if cap.nodes is not None and all(concerns(cap, each) for each in demands)]
     rooms = {index: cap.most - sum(on(cap, node) for node in present) for index, cap in enumerate(strict)}
