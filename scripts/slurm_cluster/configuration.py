@@ -66,7 +66,8 @@ def _daemons(layout: Layout, settings: Settings) -> list[str]:
 
 def _scheduling(settings: Settings) -> list[str]:
     kill_wait = min(max(settings.grace_seconds, 2), 30)
-    backfill = "bf_interval=2,bf_window=2880,bf_resolution=10,sched_interval=2,batch_sched_delay=1,preempt_youngest_first"
+    # Every second, so that what is measured here is what pilots do and not how seldom Slurm looks.
+    backfill = "bf_interval=1,bf_window=2880,bf_resolution=10,sched_interval=2,batch_sched_delay=0,preempt_youngest_first"
     return [
         f"KillWait={kill_wait}",
         "SchedulerType=sched/backfill",

@@ -23,11 +23,17 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def script(seconds: float, nodes: int, seed: int = 1) -> list[Planned]:
-    """Jobs of one, two and all nodes for so long, the last of them over by the end; the same for the same seed."""
+    """Jobs of one, two and all nodes for so long, the last of them over by the end; the same for the same seed.
+
+    Slurm looks at whole seconds (23.11 and later): jobs are submitted at any fraction of one, or all would wait equally long.
+    """
     dice = random.Random(seed)
     sizes = [size for size in (1, 2, nodes) if size <= nodes]
     times = range(int((seconds - GAP_SECONDS) // GAP_SECONDS))
-    return [Planned(at=GAP_SECONDS * each, nodes=sizes[each % len(sizes)], seconds=dice.choice((3.0, 5.0, 7.0))) for each in times]
+    return [
+        Planned(at=GAP_SECONDS * each + dice.random(), nodes=sizes[each % len(sizes)], seconds=dice.choice((3.0, 5.0, 7.0)))
+        for each in times
+    ]
 
 
 def play(where: Installation, jobs: list[Planned]) -> list[float]:

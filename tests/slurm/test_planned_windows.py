@@ -12,7 +12,7 @@ from installation import Installation, until
 RESOLUTION_SECONDS = 10.0
 """``bf_resolution`` of the cluster."""
 LATE_SECONDS = 3.0
-"""Slurm plans anew every two seconds and the daemon looks every second."""
+"""Slurm plans anew and the daemon looks every second."""
 Plan = dict[str, list[float]]
 
 
