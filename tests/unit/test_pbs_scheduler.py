@@ -11,7 +11,7 @@ import pytest
 from pbs_captures import capture
 from slurm_commands import command
 
-from commensald.cluster import JobState
+from commensald.cluster import JobState, Node, NodeState
 from commensald.schedulers import PilotSpec, SchedulerError
 from commensald.schedulers.pbs import commands
 from commensald.schedulers.pbs.records import UnreadableError
@@ -170,7 +170,7 @@ def test_the_id_of_a_pilot(folder: Path, printed: str) -> None:
 
     assert asyncio.run(submitted()) == "4711.pbs-s"
     argv = (folder / "argv").read_text().splitlines()
-    assert {"scavq", "select=1:host=pbs-m1:ncpus=4", "COMMENSAL_PILOT=u1"} <= set(argv)
+    assert {"scavq", "select=1:host=pbs-m1:ncpus=4:mem=24105mb", "COMMENSAL_PILOT=u1"} <= set(argv)
     script = (folder / "script").read_text()
     assert "exec python -m commensal.pilot" in script
     assert "export COMMENSAL_NODE=pbs-m1" in script
@@ -178,9 +178,18 @@ def test_the_id_of_a_pilot(folder: Path, printed: str) -> None:
 
 def test_the_whole_command_line_of_a_pilot() -> None:
     spec = PilotSpec(uuid="u1", argv=("python",), folder="/pilots", node="n1", partition="scavq", qos="idle", account="lab")
-    assert commands.qsub(spec, 3599.9, commands.Shape(cpus=64, gpus=4), 60.0) == [
+    assert commands.qsub(spec, 3599.9, commands.Shape(cpus=64, gpus=4, memory_mib=5000), 60.0) == [
         *("qsub", "-N", "commensal", "-S", "/bin/sh", "-r", "y", "-c", "n", "-m", "n", "-j", "oe", "-k", "oed", "-o", "/pilots/u1.log"),
-        *("-v", "COMMENSAL_PILOT=u1", "-W", "umask=077", "-l", "select=1:host=n1:ncpus=64:ngpus=4", "-l", "place=scatter:exclhost"),
+        *(
+            "-v",
+            "COMMENSAL_PILOT=u1",
+            "-W",
+            "umask=077",
+            "-l",
+            "select=1:host=n1:ncpus=64:ngpus=4:mem=5000mb",
+            "-l",
+            "place=scatter:exclhost",
+        ),
         *("-l", "min_walltime=00:01:00,max_walltime=00:59:59", "-q", "scavq", "-A", "lab"),
     ]
 
@@ -207,8 +216,20 @@ def test_a_standing_pilot_takes_a_host_of_the_usual_shape(folder: Path) -> None:
 
     asyncio.run(submitted())
     argv = (folder / "argv").read_text().splitlines()
-    assert {"select=1:ncpus=4", "min_walltime=00:01:00,max_walltime=168:00:00"} <= set(argv)
+    assert {"select=1:ncpus=4:mem=24105mb", "min_walltime=00:01:00,max_walltime=168:00:00"} <= set(argv)
     assert "$PBS_NODEFILE" in (folder / "script").read_text()
+
+
+def test_the_usual_shape_fits_all_hosts_that_have_it() -> None:
+    sizes = ((4, 0, 900), (64, 4, 5000), (64, 4, 4990), (64, 4, 5000), (64, 0, 100))
+    nodes = [
+        Node(name=f"n{number}", state=NodeState.IDLE, cpus=cpus, gpus=gpus, memory_mib=memory)
+        for number, (cpus, gpus, memory) in enumerate(sizes)
+    ]
+    assert commands.shape(nodes, None) == commands.Shape(cpus=64, gpus=4, memory_mib=4990)
+    assert commands.shape(nodes, "n0") == commands.Shape(cpus=4, memory_mib=900)
+    assert commands.shape(nodes, "elsewhere") == commands.shape([], None) == commands.Shape()
+    assert commands.Shape().chunk() == "ncpus=1"
 
 
 def test_a_pilot_whose_submission_got_no_answer_is_looked_for_by_its_tag(folder: Path) -> None:

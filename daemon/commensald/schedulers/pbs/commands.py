@@ -7,6 +7,7 @@ host sees them, so they are asked to be in UTC.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -33,10 +34,16 @@ _GONE = ("Unknown Job Id", "Job has finished", "Request invalid for state of job
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a host a pilot takes: all of it."""
+    """What of a host a pilot takes: all of it, so that limits set by what was asked for (cgroups) leave it all. 0 is not asked for."""
 
     cpus: int = 1
     gpus: int = 0
+    memory_mib: int = 0
+
+    def chunk(self) -> str:
+        """As a part of ``select``."""
+        asked = {"ncpus": str(self.cpus), "ngpus": str(self.gpus), "mem": f"{self.memory_mib}mb"}
+        return ":".join(f"{name}={value}" for name, value in asked.items() if value not in ("0", "0mb"))
 
 
 def environment(path: str | None, pbs_conf: str | None, home: str = "/") -> dict[str, str]:
@@ -52,9 +59,11 @@ def search_path(path: str | None) -> str:
 
 
 def shape(nodes: Sequence[Node], name: str | None) -> Shape:
-    """That of the host of this name; without a name the one that most hosts have."""
-    shapes = [Shape(cpus=max(node.cpus, 1), gpus=node.gpus) for node in nodes if name in (None, node.name)]
-    return max(shapes, key=shapes.count, default=Shape())
+    """That of the host of this name; without a name the one that most hosts have, with the least memory of these."""
+    found = [Shape(cpus=max(node.cpus, 1), gpus=node.gpus, memory_mib=node.memory_mib) for node in nodes if name in (None, node.name)]
+    common = Counter((each.cpus, each.gpus) for each in found).most_common(1)
+    alike = [each for each in found if (each.cpus, each.gpus) == common[0][0]]
+    return min(alike, key=lambda each: each.memory_mib, default=Shape())
 
 
 def qsub(spec: PilotSpec, seconds: float, wants: Shape, least_seconds: float | None) -> list[str]:
@@ -65,7 +74,6 @@ def qsub(spec: PilotSpec, seconds: float, wants: Shape, least_seconds: float | N
     variable and nothing else, the tag. ``-k oed`` lets its output go where it belongs as it is written.
     """
     host = "" if spec.node is None else f":host={node_name(spec.node)}"
-    gpus = f":ngpus={wants.gpus}" if wants.gpus else ""
     chosen = {"-q": spec.partition, "-A": spec.account}
     return [
         "qsub",
@@ -79,7 +87,7 @@ def qsub(spec: PilotSpec, seconds: float, wants: Shape, least_seconds: float | N
         *("-o", f"{spec.folder}/{spec.uuid}.log"),
         *("-v", f"{PILOT}={spec.uuid}"),
         *("-W", "umask=077"),
-        *("-l", f"select=1{host}:ncpus={wants.cpus}{gpus}"),
+        *("-l", f"select=1{host}:{wants.chunk()}"),
         *("-l", "place=scatter:exclhost"),
         *(part for limit in _walltime(seconds, least_seconds) for part in ("-l", limit)),
         *(part for option, value in chosen.items() if value is not None for part in (option, value)),
