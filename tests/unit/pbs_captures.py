@@ -43,7 +43,7 @@ def snapshot(names: tuple[str, str, str, str]) -> Snapshot:
     """As the scheduler puts it together; ``taken`` is the capture's own time."""
     reading, vnodes, known = read(names[0]), section(names[1], "nodes"), shown_queues(names[2])
     rooms = text.reservations(capture(names[3]))
-    around = Around(hosts=hosts(vnodes), queues=known, reserved=reserved(rooms))
+    around = Around(hosts=hosts(vnodes), host_cpus=4, queues=known, reserved=reserved(rooms))
     taken = float(re.findall(r'"timestamp":\t(\d+)', capture(names[0]))[0])
     server, sched = section("qstat_B.json", "Server")["pbs-s"], text.attributes(capture("list_sched.txt"))
     return Snapshot(

@@ -132,6 +132,25 @@ def test_a_job_in_a_reservation_waits_for_that() -> None:
     assert one(record("R", queue="R10"), Around(reserved=frozenset({"R10"}))).state is JobState.RUNNING
 
 
+@pytest.mark.parametrize(
+    ("chunks", "cpus", "place", "hosts"),
+    [
+        (16, 16, "free", 1),
+        (16, 16, "scatter:excl", 16),
+        (16, 16, "pack", 1),
+        (17, 17, "free", 2),
+        (3, 30, "excl", 3),
+        (4, 32, "free:shared", 2),
+        (2, 64, "free", 2),
+        (1, 1, "vscatter", 1),
+    ],
+)
+def test_chunks_share_a_host_unless_they_are_scattered(chunks: int, cpus: int, place: str, hosts: int) -> None:
+    asked = {"Resource_List.nodect": str(chunks), "Resource_List.ncpus": str(cpus), "Resource_List.place": place}
+    assert one(record("Q", **asked), Around(host_cpus=16)).node_count == hosts
+    assert one(record("R", **asked), Around(host_cpus=16)).node_count == 1  # it is there
+
+
 def test_queues_outweigh_jobs() -> None:
     around = Around(queues={"express": queue(200), "scavq": queue(10)})
     low, high = record("Q", Priority="1023"), record("Q", queue="express", Priority="-1024")

@@ -9,9 +9,10 @@ PILOT = "COMMENSAL_PILOT"
 
 _TIMES = "ctime etime mtime qtime stime Execution_Time estimated.start_time"
 _PLACES = "exec_host exec_vnode estimated.exec_vnode queue"
-_AMOUNTS = "Resource_List.nodect Resource_List.walltime resources_used.walltime Priority run_count substate max_run_subjobs"
+_ASKED = "Resource_List.nodect Resource_List.ncpus Resource_List.place Resource_List.walltime"
+_AMOUNTS = "resources_used.walltime Priority run_count substate max_run_subjobs"
 _NAMES = "Job_Name Job_Owner job_state Account_Name array project"
-KEPT = frozenset(f"{_TIMES} {_PLACES} {_AMOUNTS} {_NAMES} Variable_List.{PILOT}".split())
+KEPT = frozenset(f"{_TIMES} {_PLACES} {_ASKED} {_AMOUNTS} {_NAMES} Variable_List.{PILOT}".split())
 NAMES = frozenset(name for key in KEPT for name in key.split("."))
 """The same, each part by itself."""
 

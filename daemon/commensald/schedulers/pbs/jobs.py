@@ -26,6 +26,8 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
 
     hosts: Mapping[str, str] = {}
     """By vnode."""
+    host_cpus: int = 0
+    """Of the usual host, 0 where nobody knows."""
     queues: Mapping[str, Queue] = {}
     reserved: frozenset[str] = frozenset()
     """Queues of reservations."""
@@ -66,6 +68,7 @@ def _job(name: str, record: Record, around: Around, now: float) -> Job:
     state = job_state(need(record, "job_state"))
     state = JobState.HELD if state is JobState.PENDING and name_of_queue in around.reserved else state  # the reservation claims the nodes
     placed = state in _PLACED
+    nodes = _nodes(record, around.hosts) if placed or state is JobState.UNKNOWN else ()
     killed = _killed(record, queue, now) if state is JobState.RUNNING else None
     start = instant(record.get("stime" if placed else "estimated.start_time", ""))
     limit = duration(record["Resource_List.walltime"]) if "Resource_List.walltime" in record else None
@@ -76,8 +79,8 @@ def _job(name: str, record: Record, around: Around, now: float) -> Job:
         account=record.get("Account_Name", ""),
         partition=name_of_queue,
         state=state,
-        nodes=_nodes(record, around.hosts) if placed or state is JobState.UNKNOWN else (),
-        node_count=count(record.get("Resource_List.nodect", "1")),
+        nodes=nodes,
+        node_count=len(nodes) or _hosts_needed(record, around.host_cpus),
         submitted=instant(record.get("qtime") or record.get("ctime", "")),
         eligible=instant(record.get("Execution_Time") or record.get("etime", "")),
         start=start,
@@ -88,6 +91,18 @@ def _job(name: str, record: Record, around: Around, now: float) -> Job:
         comment=tag(record),
         preempted_at=_changed(record, now) if killed is not None or lives_again(record, state) else None,
     )
+
+
+def _hosts_needed(record: Record, host_cpus: int) -> int:
+    """On how many hosts it fits: ``nodect`` counts chunks, of which several share a host unless they are to be scattered."""
+    chunks, cpus = count(record.get("Resource_List.nodect", "1")), count(record.get("Resource_List.ncpus", "1"))
+    place = record.get("Resource_List.place", "free").split(":")
+    if "pack" in place:
+        return 1
+    if {"scatter", "vscatter"} & set(place) or not host_cpus:
+        return max(chunks, 1)
+    on_a_host = max(host_cpus * chunks // max(cpus, 1), 1)
+    return max(-(-chunks // on_a_host), 1)
 
 
 def _nodes(record: Record, hosts: Mapping[str, str]) -> tuple[str, ...]:

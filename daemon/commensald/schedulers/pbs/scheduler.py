@@ -108,7 +108,13 @@ class PbsScheduler:
         reading, vnodes, reserved = await asyncio.gather(self._queries.jobs(), self._queries.nodes(), self._queries.reservations())
         self._query_seconds = time.monotonic() - began
         self._nodes = nodes(vnodes, site.queues)
-        around = Around(hosts=hosts(vnodes), queues=site.queues, reserved=queues(reserved), before=self._pilots)
+        around = Around(
+            hosts=hosts(vnodes),
+            host_cpus=commands.shape(self._nodes, None).cpus,
+            queues=site.queues,
+            reserved=queues(reserved),
+            before=self._pilots,
+        )
         seen = await asyncio.to_thread(jobs, reading, around, asked)
         self._pilots = {name: self._pilots[name] for name in reading.unreadable if name in self._pilots} | of_pilots(reading.records)
         self._report_unknown(seen)
