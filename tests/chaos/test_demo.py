@@ -64,3 +64,11 @@ def test_what_it_prints_and_draws(outcome: Path) -> None:
     assert "digits-convnet: generation" in printed
     assert "deadline misses" in printed
     assert (outcome / "timeline.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_elastic_batch_and_a_goal_are_served(outcome: Path) -> None:
+    log = [json.loads(line) for line in (outcome / "events.jsonl").read_text().splitlines()]
+    batches = {entry["batch"] for entry in log if entry["kind"] == "step" and entry["training"] == "digits-convnet"}
+    assert len(batches) > 1
+    assert batches <= set(range(128, 513))
+    assert any(entry["kind"] in ("training.outlook", "training.ended") and entry["training"] == "digits-mlp" for entry in log)
