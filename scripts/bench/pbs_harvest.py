@@ -35,7 +35,6 @@ from commensald.demo.record import GenerationMade, read
 TRAINING = "digits"
 KILLED = 256 + signal.SIGKILL
 """Exit_status of a job that did not leave by itself."""
-MEMBERS_SECONDS = 90.0
 
 
 class Harvest(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,10 +71,10 @@ def measure(house: PbsHouse, seconds: float, seed: int) -> Harvest:
     before = set(_ended(pbs))
     house.begin()
     house.give(TRAINING, len(table))
-    _filled(house, len(table))
+    house.filled(len(table))
     cpus = min(node["resources_available"]["ncpus"] for node in table.values())
     delays = play(house, script(seconds, len(table), seed), cpus)
-    _filled(house, len(table))
+    house.filled(len(table))
     house.run("drain")
     time.sleep(1.0)
     ended = {job: record for job, record in _ended(pbs).items() if job not in before}
@@ -95,14 +94,6 @@ def play(house: PbsHouse, jobs: list[Planned], cpus: int) -> list[float]:
     until(lambda: all(mark.exists() for mark in marks), "all primary jobs to start", 60.0)
     until(lambda: not house.pbs.of(house.pbs.primary), "all primary jobs to end", 60.0)
     return [float(mark.read_text()) - at for mark, at in zip(marks, submitted, strict=True)]
-
-
-def _filled(house: PbsHouse, count: int) -> None:
-    try:
-        until(lambda: len(house.members()) == count, f"{count} members", MEMBERS_SECONDS)
-    except AssertionError as error:
-        error.add_note(f"{house.pbs.run('qstat')}\n{house.status()}\n{house.log()}")
-        raise
 
 
 def _ended(pbs: Pbs) -> dict[str, dict[str, Any]]:

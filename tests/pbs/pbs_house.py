@@ -22,6 +22,7 @@ from house import House  # noqa: E402
 
 EXAMPLE = TESTS.parent / "worker" / "commensal" / "examples" / "digits_mlp.py"
 ENDLESS = ("--steps", "10000000")
+MEMBERS_SECONDS = 90.0
 
 
 class PbsHouse(House):
@@ -41,7 +42,6 @@ class PbsHouse(House):
             },
             "scheduler": {"kind": "pbs", "path": str(Path(shutil.which("qstat") or "/opt/pbs/bin/qstat").parent)},
             "pilots": {"folder": f"{folder}/pilots", "environment": {"OMP_NUM_THREADS": "1"}, "partition": pbs.scavenger},
-            "allocate": {"look_ahead_seconds": 30.0},
         }
         tables = {name: usual.get(name, {}) | sections.get(name, {}) for name in usual | sections}
         (folder / "commensal.toml").write_text(toml.dumps(tables))
@@ -78,6 +78,19 @@ class PbsHouse(House):
     def members(self) -> list[str]:
         """Nodes of the members that step."""
         return [each.node for ring in self.status().trainings for each in ring.members if each.state == "in ring"]
+
+    def filled(self, count: int) -> None:
+        """Wait until a ring of so many has settled a few steps."""
+        try:
+            until(lambda: len(self.members()) == count, f"{count} members", MEMBERS_SECONDS)
+            before = self._settled()
+            until(lambda: self._settled() >= before + 3, "steps", MEMBERS_SECONDS)
+        except AssertionError as error:
+            error.add_note(f"{self.pbs.run('qstat')}\n{self.status()}\n{self.log()}")
+            raise
+
+    def _settled(self) -> int:
+        return sum(each.settled for each in self.status().trainings)
 
     def log(self) -> str:
         """The end of the daemon's."""

@@ -62,11 +62,12 @@ def test_a_suspended_job_can_be_deleted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "rerunable", "verb", "after"), [("D", "y", "term", "F"), ("CR", "y", "kill", "Q"), ("RD", "n", "term", "F")]
+    ("order", "options", "verb", "after"),
+    [("D", (), "term", "F"), ("CR", (), "kill", "Q"), ("CR", ("-c", "n"), "term", "Q"), ("RD", ("-r", "n"), "term", "F")],
 )
-def test_preempted_in_other_ways(order: str, rerunable: str, verb: str, after: str) -> None:
+def test_preempted_in_other_ways(order: str, options: tuple[str, ...], verb: str, after: str) -> None:
     stand = Stand(order)
-    scav = pilot(stand, "-r", rerunable)
+    scav = pilot(stand, *options)
     primary(stand)
     assert stand.orders[-1] == f"{verb} {scav}"
     stand.ended(scav, 271)

@@ -179,7 +179,7 @@ class Cluster:
         self._began_array(job, now)
 
     def _preempt(self, job: Record, now: float) -> bool:
-        method = self._method(job.asked)
+        method = self._method(job.asked) or "R"  # none: the settings have changed since it was queued
         if method == "S":
             job.state, job.substate = "S", record.SUSPENDED
             self._orders.append(Order("stop", job.id))
