@@ -167,6 +167,14 @@ def test_a_wrong_workload_is_named(folder: Path, before: str, after: str, compla
     assert complaint in str(error.value)
 
 
+def test_the_example_workload_is_read() -> None:
+    kinds = sets.load(str(Path(__file__).parents[2] / "config" / "examples" / "trainers.toml"), None)
+    assert [(each.name, each.max_nodes, each.rate(4), each.warmup) for each in kinds] == [
+        ("convnet", 16, 10500.0, 7.0),
+        ("wide", 32, 4000.0, 20.0),
+    ]
+
+
 def test_a_set_goes_round_the_networks_and_draws_its_stalls(folder: Path) -> None:
     mix = sets.load("mix", folder / "tables.json")
     assert [each.name for each in mix] == ["a", "b", "a", "b"]
