@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from commensald.allocate import caps, grouped, knapsack, milp
 from commensald.cluster import Facts, Node, NodeState, Snapshot
+from commensald.config import load
 from commensald.decide import decide
 from commensald.decision import Cap, Demand, Pilot, Policy, Request
 from commensald.forecast import Forecast
 from commensald.forecast.windows import Window
+from commensald.service import policy
 
 pytest.importorskip("highspy")
 NOW = 1_000_000.0
@@ -51,6 +54,14 @@ def test_programmes_keep_caps_on_nodes_on_owners_and_on_accounts(plan: Callable[
     assert len(RACK & frozenset().union(*given.values())) == 2
     assert len(given["a"]) + len(given["c"]) == 2
     assert len(given["b"]) + len(given["c"]) == 3
+
+
+def test_a_configuration_names_its_caps(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(
+        "[allocate]\nallocator = 'milp'\ncaps.rack = { most = 2, nodes = 'r[1-3]' }\n[allocate.caps.me]\nmost = 1\nowner = 'me'\n"
+    )
+    assert policy(load(path, {}).config).caps == (Cap(most=2, nodes=RACK), Cap(most=1, owner="me"))
 
 
 def test_counts_keep_the_caps_that_hold_on_any_node() -> None:
