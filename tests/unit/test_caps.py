@@ -59,7 +59,7 @@ def test_programmes_keep_caps_on_nodes_on_owners_and_on_accounts(plan: Callable[
 def test_a_configuration_names_its_caps(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
     path.write_text(
-        "[allocate]\nallocator = 'milp'\ncaps.rack = { most = 2, nodes = 'r[1-3]' }\n[allocate.caps.me]\nmost = 1\nowner = 'me'\n"
+        "[allocate]\nallocator = 'milp'\ncaps.rack = {most = 2, nodes = 'r[1-3]'}\n[allocate.caps.me]\nmost = 1\nowner = 'me'\n"
     )
     assert policy(load(path, {}).config).caps == (Cap(most=2, nodes=RACK), Cap(most=1, owner="me"))
 
