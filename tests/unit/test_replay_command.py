@@ -136,7 +136,9 @@ def test_other_kinds_of_log(folder: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--workload", "{}/work.toml", "--nodes", "41"), "--nodes 41: there are 40"),
         (("--workload", "{}/work.toml", "--from", "1e6"), "--from 1000000: the log reaches from 0 to 4"),
         (("--workload", "{}/work.toml", "--node-order", "{}/none"), "none: cannot be read: No such file"),
-        (("--workload", "{}/work.toml", "--plot", "{}/none/a.png"), "none/a.png: cannot be written: No such file"),
+        (("--workload", "{}/work.toml", "--plot", "{}/none/a.png"), "none/a.png: cannot be written there"),
+        (("--workload", "{}/work.toml", "--hours", "nan"), "Invalid value for '--hours': nan is not a finite number"),
+        (("--workload", "{}/work.toml", "--warm-up", "inf"), "Invalid value for '--warm-up': inf is not a finite number"),
         (("--workload", "{}/work.toml", "--allocator", "best"), "Invalid value for '--allocator'"),
     ],
 )

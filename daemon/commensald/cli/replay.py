@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,11 +28,22 @@ from commensald.replay.workload import Costs
 from commensald.strict import InputError
 
 FILE = click.Path(path_type=Path, dir_okay=False)
-SECONDS, COUNT = click.FloatRange(min=0), click.IntRange(min=1)
+
+
+class Number(click.FloatRange):
+    """A finite one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's own
+        """Raises BadParameter."""
+        number: float = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{value} is not a finite number", param, ctx)
+
+
+SECONDS, COUNT = Number(min=0), click.IntRange(min=1)
 
 SHARED = (
-    click.option("--from", "begin", type=float, metavar="UNIX_TIME", help="Where to begin; else at the log's beginning."),
-    click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="How much to replay; else to the log's end."),
+    click.option("--from", "begin", type=Number(), metavar="UNIX_TIME", help="Where to begin; else at the log's beginning."),
+    click.option("--hours", type=Number(min=0, min_open=True), help="How much to replay; else to the log's end."),
     click.option(
         "--workload", default="hpo", show_default=True, metavar="hpo|mix|FILE", help="Trainers: a set of --tables, or a TOML file."
     ),
@@ -81,7 +94,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     as_json: bool
 
     def question(self) -> Question:
-        """What is asked, without the log. Raises InputError."""
+        """What is asked, without the log. Raises InputError, also for a picture that could not be written in the end."""
+        if self.plot is not None and not os.access(self.plot.absolute().parent, os.W_OK | os.X_OK):
+            raise InputError(f"--plot {self.plot}: cannot be written there")
         kinds = sets.load(self.workload, self.tables)
         return Question(
             kinds=kinds if self.unit == "samples" else tuple(each.in_speedup() for each in kinds),
@@ -140,7 +155,7 @@ def sinfo_log(file: Path, nodes: int | None, node_order: Path | None, **options:
 @replay.command("swf")
 @click.argument("file", type=FILE)
 @click.option("--nodes", type=COUNT, help="A machine of so many nodes, each job with the same share of it; else the log's.")
-@click.option("--exit", "exit_seconds", type=click.FloatRange(0, 30), default=0.5, show_default=True, help="A pilot is gone so soon.")
+@click.option("--exit", "exit_seconds", type=Number(0, 30), default=0.5, show_default=True, help="A pilot is gone so soon.")
 @shared
 def swf(file: Path, nodes: int | None, exit_seconds: float, **options: Any) -> None:  # noqa: ANN401 - click's own
     """FILE is a log in the Standard Workload Format: its jobs run again on the embedded cluster, pilots on all idle nodes."""
