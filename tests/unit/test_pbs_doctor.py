@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -12,13 +11,13 @@ from pbs_captures import capture, section, shown_queues
 from commensald.config import Config, PilotsSection, SchedulerSection
 from commensald.doctor import Severity
 from commensald.doctor.checks import examine, hurts
-from commensald.doctor.facts import Host, Pbs, Ring, Site
-from commensald.doctor.gather import gather
+from commensald.doctor.facts import Host, Pbs, Ring, Site, Trial
 from commensald.doctor.pbs_gather import listening
+from commensald.doctor.pbs_probe import seen
+from commensald.doctor.probe import Seen
 from commensald.schedulers.pbs import site as pbs
 from commensald.schedulers.pbs import text
 from commensald.schedulers.pbs.queues import Queue
-from commensald.strict import InputError
 
 HARM, FAULT, ADVICE, UNKNOWN, GOOD = Severity
 SERVER = {**section("qstat_B.json", "Server")["pbs-s"], "backfill_depth": "20"}
@@ -110,9 +109,17 @@ def test_a_pbs_that_does_not_answer_is_said() -> None:
     assert "scheduler.pbs_conf" in finding.fix
 
 
-def test_a_trial_job_is_refused() -> None:
-    with pytest.raises(InputError, match="Slurm only"):
-        asyncio.run(gather(CONFIG, "root", ring=False, trial=True))
+def test_what_is_seen_of_a_trial_job() -> None:
+    running = {"job_state": "R", "exec_host": "n1/0*4", "stime": "Mon Nov 30 01:07:09 2026"}
+    assert seen(running) == Seen("R", "1796000829.0", "n1")
+    assert seen({"job_state": "Q"}) == Seen("Q", "", "")
+
+
+def test_a_slow_epilogue_hurts() -> None:
+    slow = Trial(node="n1", folder_seen=True, reached=True, start_seconds=0.5, end_seconds=3.0, ring=Ring(seconds=0.4))
+    found = msgspec.structs.replace(site(), trial=slow)
+    assert severities(found)["prolog and epilog"] is HARM
+    assert severities(found)["trial job"] is GOOD
 
 
 def test_where_the_moms_listen() -> None:

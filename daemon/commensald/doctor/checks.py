@@ -64,8 +64,10 @@ OF_PBS: tuple[OfPbs, ...] = (
     pbs_visibility.other_jobs,
     pbs_visibility.depth,
     pbs_visibility.limits,
+    pbs_visibility.hooks,
     pbs_visibility.damaged,
     surroundings.shared_folder,
+    surroundings.trial_job,
     surroundings.route,
 )
 ORDER = tuple(Severity)

@@ -10,7 +10,7 @@ import msgspec
 from commensald.config import Config
 from commensald.doctor import host, pbs_gather, replies
 from commensald.doctor.facts import Association, Backfill, Qos, Site, Slurm, Trial
-from commensald.doctor.probe import probe
+from commensald.doctor.probe import SlurmJobs, probe
 from commensald.schedulers import PilotSpec, SchedulerError
 from commensald.schedulers.runner import Runner
 from commensald.schedulers.slurm import commands, settings, text
@@ -76,7 +76,7 @@ class _Questions:
 
     async def trial(self, address: str) -> Trial:
         """A job where pilots go."""
-        return await probe(self._config, address, self._runner, self._environment)
+        return await probe(self._config, address, SlurmJobs(self._config, self._runner, self._environment))
 
     async def _ask(self, argv: Sequence[str], stdin: str = "") -> str:
         return await self._runner.run(argv, self._environment, stdin)

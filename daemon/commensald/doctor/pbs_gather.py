@@ -9,6 +9,8 @@ from commensald.cluster import NodeState
 from commensald.config import Config
 from commensald.doctor import host
 from commensald.doctor.facts import Host, Pbs, Site
+from commensald.doctor.pbs_probe import PbsJobs
+from commensald.doctor.probe import probe
 from commensald.schedulers import SchedulerError
 from commensald.schedulers.pbs import commands
 from commensald.schedulers.pbs.queries import Queries
@@ -17,19 +19,16 @@ from commensald.schedulers.pbs.site import read
 from commensald.schedulers.pbs.states import node_state
 from commensald.schedulers.runner import Runner
 from commensald.service import policy
-from commensald.strict import InputError
 
 MOM_PORT = 15_002
 DEAD = (NodeState.DOWN, NodeState.UNKNOWN)
 
 
 async def gather(config: Config, owner: str, here: Host, *, trial: bool) -> Site:
-    """Everything that the checks want to know. Raises InputError."""
-    if trial:
-        raise InputError("--trial: a trial job is run with Slurm only")
+    """Everything that the checks want to know; ``trial`` submits a job."""
     asked = config.scheduler
-    environment = commands.environment(asked.path, asked.pbs_conf, pwd.getpwnam(owner).pw_dir)
-    queries = Queries(Runner(asked.command_seconds), environment)
+    runner, environment = Runner(asked.command_seconds), commands.environment(asked.path, asked.pbs_conf, pwd.getpwnam(owner).pw_dir)
+    queries = Queries(runner, environment)
     try:
         site, reading, vnodes = await read(queries, config.pilots.partition), await queries.jobs(), await queries.nodes()
     except SchedulerError as error:
@@ -47,6 +46,7 @@ async def gather(config: Config, owner: str, here: Host, *, trial: bool) -> Site
             hosts={name: host.resolved(where) for name, (where, _) in tried.items()},
         ),
         standing=policy(config).standing,
+        trial=await probe(config, here.address, PbsJobs(config, runner, environment)) if trial else None,
     )
 
 

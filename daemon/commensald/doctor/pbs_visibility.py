@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from commensald.doctor import Finding, advice, fault, good
 from commensald.doctor.facts import Pbs, Site
+from commensald.doctor.scheduling import measured
 from commensald.schedulers.pbs.records import flag
 from commensald.schedulers.pbs.settings import backfill_depth
 
@@ -59,6 +60,12 @@ def limits(site: Site, pbs: Pbs) -> Iterator[Finding]:
             f"The server limits jobs ({', '.join(found)}), and pilots count: up to {site.config.pilots.max_pilots} (pilots.max_pilots).",
             "pilots.max_pilots = half of what an account may have, or an account of their own for pilots.",
         )
+
+
+def hooks(site: Site, pbs: Pbs) -> Iterator[Finding]:
+    """Prologue and epilogue run for every pilot, and the epilogue stands between a pilot and the next primary job."""
+    if site.trial is not None and site.trial.end_seconds is not None:
+        yield measured(site.trial, "with the prologue, epilogue and hooks that MOM has")
 
 
 def damaged(site: Site, pbs: Pbs) -> Iterator[Finding]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -30,27 +32,41 @@ PARTS = ("began", "reached", "ring", "error", "ended", "log")
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """The trial job's line of squeue: its state, start (epoch seconds, "N/A" before) and node."""
+    """What the scheduler shows of the trial job: its state, start (epoch seconds, something else before) and node."""
 
     state: str
     start: str
     node: str
 
 
-async def probe(config: Config, address: str, runner: Runner, environment: Mapping[str, str]) -> Trial:
+class Jobs(Protocol):
+    """The scheduler, as far as a trial needs it. Every method raises SchedulerError."""
+
+    async def submit(self, name: str, argv: Sequence[str]) -> str:
+        """Queue it as a pilot is submitted, but for the tag: a running daemon would take it for a pilot that it does not know."""
+
+    async def seen(self, job: str) -> Seen | None:
+        """The job as it is now; ``None`` once it has left the queue."""
+
+    async def cancel(self, job: str) -> None:
+        """End it."""
+
+
+async def probe(config: Config, address: str, jobs: Jobs) -> Trial:
     """Submit the job, wait until its node is free again, and remove what it wrote. It tries to reach us at ``address``."""
     name = f"doctor-{uuid.uuid4().hex[:8]}"
     mark = Path(config.pilots.folder) / name
     try:
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         async with await asyncio.start_server(lambda _, writer: writer.close(), address, 0) as door:
-            port = door.sockets[0].getsockname()[1]
-            job = submitted_id(await runner.run(_sbatch(config, name), environment, _script(config, mark, address, port)))
-            last, gone = await _follow(job, runner, environment)
+            port = str(door.sockets[0].getsockname()[1])
+            job = await jobs.submit(name, ("sh", "-c", BODY, "sh", config.pilots.python, str(mark), address, port))
+            last, gone = await _follow(job, jobs)
         return trial(last, gone, {part: _read(mark.with_name(f"{name}.{part}")) for part in PARTS})
     except (SchedulerError, OSError) as error:
         return Trial(error=" ".join(str(error).split()))
     finally:
+        shutil.rmtree(mark.with_name(f"{name}.ran"), ignore_errors=True)
         for part in PARTS:
             with contextlib.suppress(OSError):
                 mark.with_name(f"{name}.{part}").unlink()
@@ -74,10 +90,10 @@ def trial(last: Seen | None, gone: float | None, wrote: Mapping[str, str]) -> Tr
     )
 
 
-def _sbatch(config: Config, name: str) -> list[str]:
-    """As a pilot is submitted, but for the tag: a running daemon would take it for a pilot that it does not know."""
+def specification(config: Config, name: str) -> PilotSpec:
+    """As a pilot's."""
     pilots = config.pilots
-    spec = PilotSpec(
+    return PilotSpec(
         uuid=name,
         argv=(),
         folder=pilots.folder,
@@ -86,24 +102,41 @@ def _sbatch(config: Config, name: str) -> list[str]:
         qos=pilots.qos,
         account=pilots.account,
     )
-    return [each for each in commands.sbatch(spec, LIMIT_SECONDS) if not each.startswith("--comment")]
 
 
-def _script(config: Config, mark: Path, address: str, port: int) -> str:
-    argv = ("sh", "-c", BODY, "sh", config.pilots.python, str(mark), address, str(port))
-    return script.pilot(mark.name, argv, config.pilots.environment)
+class SlurmJobs:
+    """With sbatch and squeue."""
+
+    def __init__(self, config: Config, runner: Runner, environment: Mapping[str, str]) -> None:
+        self._config, self._runner, self._environment = config, runner, environment
+
+    async def submit(self, name: str, argv: Sequence[str]) -> str:
+        """See :class:`Jobs`."""
+        untagged = [each for each in commands.sbatch(specification(self._config, name), LIMIT_SECONDS) if not each.startswith("--comment")]
+        return submitted_id(await self._ask(untagged, script.pilot(name, argv, self._config.pilots.environment)))
+
+    async def seen(self, job: str) -> Seen | None:
+        """See :class:`Jobs`."""
+        return seen(await self._ask(("squeue", "--noheader", "--format=%A|%T|%S|%N")), job)
+
+    async def cancel(self, job: str) -> None:
+        """See :class:`Jobs`."""
+        await self._ask(commands.scancel([job]))
+
+    async def _ask(self, argv: Sequence[str], stdin: str = "") -> str:
+        return await self._runner.run(argv, self._environment, stdin)
 
 
-async def _follow(job: str, runner: Runner, environment: Mapping[str, str]) -> tuple[Seen | None, float | None]:
+async def _follow(job: str, jobs: Jobs) -> tuple[Seen | None, float | None]:
     """The job as it was seen last with a node, and when it had left the queue; it is cancelled when that takes too long."""
     last, give_up = None, time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < give_up:
-        found = seen(await runner.run(("squeue", "--noheader", "--format=%A|%T|%S|%N"), environment), job)
+        found = await jobs.seen(job)
         if found is None:
             return last, time.time()
         last = found if found.node else last
         await asyncio.sleep(LOOK_SECONDS)
-    await runner.run(commands.scancel([job]), environment)
+    await jobs.cancel(job)
     return last, None
 
 

@@ -120,7 +120,7 @@ def hooks(site: Site, slurm: Slurm) -> Iterator[Finding]:
     """Prolog and epilog run for every pilot, and the epilog stands between a pilot and the next primary job."""
     found = [name for name in HOOKS if setting(slurm, name) or setting(slurm, f"{name}[0]")]
     if site.trial is not None and site.trial.end_seconds is not None:
-        yield _measured(site.trial, ", ".join(found) or "no prolog or epilog")
+        yield measured(site.trial, ", ".join(found) or "no prolog or epilog")
     elif found:
         yield advice(
             "prolog and epilog",
@@ -134,7 +134,8 @@ def hooks(site: Site, slurm: Slurm) -> Iterator[Finding]:
 QUICKER = "Let the scripts end at once for jobs of the pilots' account; pilots.minimum_window_seconds = ten times what is left."
 
 
-def _measured(trial: Trial, scripts: str) -> Finding:
+def measured(trial: Trial, scripts: str) -> Finding:
+    """What ``scripts`` around a job cost a node."""
     start, end = trial.start_seconds or 0.0, trial.end_seconds or 0.0
     words = f"A pilot's first process runs {start:.1f} s after its start, its node is free {end:.1f} s after its last one ({scripts})."
     if end > MOST_END_SECONDS:
