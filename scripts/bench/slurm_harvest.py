@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
 from account import account, forget
 from installation import VERSION, Installation, until
 from primaries import Backfill, Planned, backfill, play, script
+from waits import Wait, waits
 
 from commensald.demo.history import history
 from commensald.demo.record import GenerationMade, read
@@ -46,6 +47,8 @@ class Harvest(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[Job, ...]
     felt_median: float
     felt_worst: float
+    waits: tuple[Wait, ...]
+    """Of jobs that preempted pilots: what was Slurm's and what was ours."""
     backfill_without: Backfill
     backfill_beside: Backfill
     pilots: int
@@ -92,6 +95,7 @@ def _summary(
         jobs=jobs,
         felt_median=statistics.median(job.felt for job in jobs),
         felt_worst=max(job.felt for job in jobs),
+        waits=tuple(waits((where.folder / "slurm" / "log" / "slurmctld.log").read_text())),
         backfill_without=cycles[0],
         backfill_beside=cycles[1],
         pilots=sum(event["kind"] == "pilot.submitted" for event in events),
@@ -114,12 +118,22 @@ def table(found: Harvest) -> str:
         [
             *lines,
             f"felt: median {found.felt_median:+.2f} s, worst {found.felt_worst:+.2f} s",
+            *_shares(found.waits),
             "backfill's mean cycle: without {}, beside {}".format(*cycles),
             f"training: {found.steps} steps in {found.generations} generations of up to {found.members_max} members, {found.pilots} pilots",
             f"steps lost {found.steps_lost}, not reported {found.steps_untold}, samples repeated {found.samples_repeated}, "
             f"jobs left over {found.left_over}",
         ]
     )
+
+
+def _shares(found: tuple[Wait, ...]) -> list[str]:
+    """Medians over the jobs that preempted pilots."""
+    if not found:
+        return []
+    noticed, leaving, granted = (statistics.median(part) for part in zip(*((w.noticed, w.leaving, w.granted) for w in found), strict=True))
+    parts = f"Slurm tells the pilots {noticed:.2f} s, they leave {leaving:.2f} s, it starts the job {granted:.2f} s"
+    return [f"of {len(found)} jobs that preempted, medians: {parts}"]
 
 
 def main() -> int:
