@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from fakepbs.cluster import Cluster
-from fakepbs.programs import Programs, Reply, Request
+from fakepbs.programs import Programs
+from fakepbs.protocol import Reply, Request
 from fakepbs.site import Queue, Site
 
 START = 1_796_000_000.0

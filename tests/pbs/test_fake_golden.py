@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,8 @@ def test_nodes_queues_server_and_scheduler_look_the_same(stand: Stand) -> None:
 
 
 def test_reservations_look_the_same(stand: Stand) -> None:
-    stand.ask("pbs_rsub", "-R", str(int(stand.now) + 2400), "-E", str(int(stand.now) + 4200), "--hosts", "pbs-m1")
+    begins, ends = (time.strftime("%Y%m%d%H%M.%S", time.localtime(stand.now + after)) for after in (2400, 4200))
+    stand.ask("pbs_rsub", "-R", begins, "-E", ends, "--hosts", "pbs-m1")
     ours, theirs = stand.ask("pbs_rstat", "-F").splitlines(), (CAPTURES / "pbs_rstat_F2.txt").read_text().splitlines()
     assert [line.partition(" = ")[0] for line in ours[1:]] == [line.partition(" = ")[0] for line in theirs[1:]]
     assert ours[0] == "Resv ID: M1.pbs-s"

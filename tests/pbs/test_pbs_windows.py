@@ -29,8 +29,9 @@ def windows(house: PbsHouse) -> dict[str, dict[str, Any]]:
 
 
 def test_a_pilot_ends_before_a_reservation(house: PbsHouse) -> None:
-    begins = int(time.time()) + 150
-    name = house.pbs.run("pbs_rsub", "-R", str(begins), "-E", str(begins + 60), "--hosts", "n1").split()[0]
+    begins = time.time() + 150
+    start, end = (time.strftime("%Y%m%d%H%M.%S", time.localtime(at)) for at in (begins, begins + 60))
+    name = house.pbs.run("pbs_rsub", "-R", start, "-E", end, "--hosts", "n1").split()[0]
     try:
         house.begin()
         house.give("sleeps", 4, SLEEPS, ())

@@ -6,12 +6,11 @@ UNKNOWN_JOB = (153, "Unknown Job Id {}")
 FINISHED = (35, "Job has finished {}")
 BAD_STATE = (168, "Request invalid for state of job {}")
 NOT_RERUNABLE = (190, "Job is not rerunnable {}")
-NOT_OWNER = (159, "Unauthorized Request {}")
 UNKNOWN_QUEUE = (170, "Unknown queue")
 QUEUE_DISABLED = (173, "Queue is not enabled")
 NO_NODE = (214, "Unknown node {}")
 ILLEGAL = (166, "Illegal attribute or resource value {}")
-EXCLUSIVE_LIMITS = (35, "Can not have max_walltime without min_walltime")
+NO_MINIMUM = (58, "max_walltime without min_walltime")
 
 
 class PbsError(Exception):

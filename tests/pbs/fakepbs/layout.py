@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 Attributes = Mapping[str, Any]
 """Name -> value: text, a whole number, a list of texts, or a table of the same."""
+Table = dict[str, Any]
+"""The same, in the making."""
 WIDTH = 79
 NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?")
+
+
+def day(at: float | None) -> str | None:
+    """As ctime(3), in the time zone of whoever asks."""
+    return None if at is None else time.strftime("%a %b %e %H:%M:%S %Y", time.localtime(at))
+
+
+def given(table: Table) -> Table:
+    """Without what is not set."""
+    return {name: value for name, value in table.items() if value is not None}
 
 
 def as_json(table: Attributes) -> str:

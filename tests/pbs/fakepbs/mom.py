@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from commensald.schedulers.local.processes import JobProcess, process_table
-from fakepbs import attributes
+from fakepbs.job_attributes import output
 from fakepbs.record import Record
 from fakepbs.site import Site
 
@@ -128,5 +128,5 @@ def environment(job: Record, site: Site, hosts: Path) -> dict[str, str]:
 
 def _final(job: Record, asked: str | None, letter: str) -> Path:
     """A folder means a file of the job's name in it."""
-    path = Path(attributes.output(job, asked, letter))
+    path = Path(output(job, asked, letter))
     return path / f"{job.id}.{'OU' if letter == 'o' else 'ER'}" if path.is_dir() else path

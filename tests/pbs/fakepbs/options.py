@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from fakepbs.errors import ILLEGAL, PbsError
+from fakepbs.errors import ILLEGAL, NO_MINIMUM, PbsError
 
 OPTIONS = "a:A:c:C:e:fhj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:z"
 FOR_CPUS = 1
@@ -198,7 +198,7 @@ def _shrink(resources: Mapping[str, str]) -> tuple[float, float | None] | None:
     most = resources.get("max_walltime")
     if "min_walltime" not in resources:
         if most is not None:
-            raise PbsError((74, "max_walltime must be specified along with min_walltime"))
+            raise PbsError(NO_MINIMUM)
         return None
     return seconds(resources["min_walltime"]), seconds(most) if most is not None else None
 

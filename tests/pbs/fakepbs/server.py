@@ -13,7 +13,8 @@ import msgspec
 
 from fakepbs.cluster import Cluster, Order
 from fakepbs.mom import Mom
-from fakepbs.programs import Programs, Reply, Request
+from fakepbs.programs import Programs
+from fakepbs.protocol import Reply, Request
 from fakepbs.site import Site
 
 LIMIT_BYTES = 2**24
