@@ -14,6 +14,7 @@ from slurm_commands import command
 from commensald.cluster import JobState, Node, NodeState
 from commensald.schedulers import PilotSpec, SchedulerError
 from commensald.schedulers.pbs import commands
+from commensald.schedulers.pbs.clock import Given, ahead_seconds
 from commensald.schedulers.pbs.records import UnreadableError
 from commensald.schedulers.pbs.scheduler import PbsScheduler
 from commensald.schedulers.runner import CommandTimeoutError
@@ -204,6 +205,26 @@ def test_the_whole_command_line_of_a_pilot() -> None:
 )
 def test_a_pilot_is_shrunk_where_the_site_allows_it(seconds: float, least: float | None, limit: str) -> None:
     assert limit in commands.qsub(SPEC, seconds, commands.Shape(), least)
+
+
+@pytest.mark.parametrize(
+    ("ctime", "took", "ahead"), [(100.0, 0.2, 0.0), (160.0, 0.2, 60.4), (40.0, 0.2, -59.6), (160.0, 9.0, None), (0.0, 0.2, None)]
+)
+def test_the_servers_clock_is_told_by_a_job_of_ours(ctime: float, took: float, ahead: float | None) -> None:
+    found = ahead_seconds(Given(job="1.srv", before=100.0, after=100.0 + took), {"ctime": f"{ctime:.0f}"})
+    assert found == (ahead if ahead is None else pytest.approx(ahead))
+    assert ahead_seconds(Given(job="1.srv", before=1.0, after=1.0), {"ctime": "yesterday"}) is None
+
+
+def test_a_snapshot_is_by_the_servers_clock(folder: Path) -> None:
+    qsub(folder, "0.pbs-s")
+
+    async def taken() -> float:
+        scheduler = pbs(folder)
+        await scheduler.submit(SPEC)
+        return (await scheduler.snapshot()).taken
+
+    assert asyncio.run(taken()) == pytest.approx(1796000712, abs=30)  # when the server took job 0 of the capture
 
 
 def test_a_standing_pilot_takes_a_host_of_the_usual_shape(folder: Path) -> None:

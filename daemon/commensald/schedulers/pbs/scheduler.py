@@ -14,6 +14,7 @@ import msgspec
 from commensald.cluster import Facts, Job, JobState, Node, Snapshot
 from commensald.schedulers import PilotSpec, SchedulerError
 from commensald.schedulers.pbs import commands, script, settings
+from commensald.schedulers.pbs.clock import Given, ahead_seconds
 from commensald.schedulers.pbs.jobs import Around, jobs
 from commensald.schedulers.pbs.names import submitted_id
 from commensald.schedulers.pbs.nodes import hosts, nodes
@@ -59,6 +60,8 @@ class PbsScheduler:
         self._site_read = 0.0
         self._nodes: tuple[Node, ...] = ()
         self._pilots: dict[str, Record] = {}
+        self._given: Given | None = None
+        self._ahead_seconds = 0.0
         self._failures = 0
         self._query_seconds = 0.0
         self._told_unknown: frozenset[str] = frozenset()
@@ -83,8 +86,11 @@ class PbsScheduler:
         """Queue one pilot; one whose submission got no answer is looked for by its tag."""
         spec = msgspec.structs.replace(spec, partition=spec.partition or self._queue)
         argv = commands.qsub(spec, self._seconds(spec), commands.shape(self._nodes, spec.node), LEAST_SECONDS if self._shrink else None)
+        before = time.time()
         try:
-            return submitted_id(await self._runner.run(argv, self._environment, self._script(spec)))
+            job = submitted_id(await self._runner.run(argv, self._environment, self._script(spec)))
+            self._given = Given(job=job, before=before, after=time.time())
+            return job
         except CommandTimeoutError:
             found = await self._queries.job_of(spec.uuid)
             if found is None:
@@ -107,6 +113,7 @@ class PbsScheduler:
         site, began, asked = await self._read_site(), time.monotonic(), time.time()
         reading, vnodes, reserved = await asyncio.gather(self._queries.jobs(), self._queries.nodes(), self._queries.reservations())
         self._query_seconds = time.monotonic() - began
+        now = asked + self._clock(reading)
         self._nodes = nodes(vnodes, site.queues)
         around = Around(
             hosts=hosts(vnodes),
@@ -115,12 +122,12 @@ class PbsScheduler:
             reserved=queues(reserved),
             before=self._pilots,
         )
-        seen = await asyncio.to_thread(jobs, reading, around, asked)
+        seen = await asyncio.to_thread(jobs, reading, around, now)
         self._pilots = {name: self._pilots[name] for name in reading.unreadable if name in self._pilots} | of_pilots(reading.records)
         self._report_unknown(seen)
         await self._delete(spent(seen, reading.records, self._owner))
         return Snapshot(
-            taken=asked,
+            taken=now,
             nodes=self._nodes,
             jobs=seen,
             reservations=reservations(reserved, around.hosts),
@@ -132,6 +139,14 @@ class PbsScheduler:
         if self._site is None or now - self._site_read > SETTINGS_SECONDS:
             self._site, self._site_read = await read(self._queries, self._queue), now
         return self._site
+
+    def _clock(self, reading: Reading) -> float:
+        """How far the server's clock is ahead, by the newest job that we gave it."""
+        if self._given is not None and self._given.job in reading.records:
+            ahead = ahead_seconds(self._given, reading.records[self._given.job])
+            self._ahead_seconds = self._ahead_seconds if ahead is None else ahead
+            self._given = None
+        return self._ahead_seconds
 
     async def _delete(self, ids: Sequence[str]) -> None:
         """A pilot that lives again would never say hello, a suspended one sits on the memory of whoever suspended it."""
@@ -158,6 +173,7 @@ class PbsScheduler:
     def _facts(self, site: Site, reading: Reading) -> Facts:
         measured = {f"calls_{name}": str(count) for name, count in self._runner.calls.items()}
         measured |= {
+            "clock_ahead_seconds": f"{self._ahead_seconds:g}",
             "query_seconds": f"{self._query_seconds:.3f}",
             "jobs_repaired": str(len(reading.repaired)),
             "jobs_unreadable": str(len(reading.unreadable)),
