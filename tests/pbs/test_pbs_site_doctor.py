@@ -1,42 +1,54 @@
-"""`commensal doctor` on a PBS, with a trial job."""
+"""`commensal doctor` under PBS, on a good site and on one that an administrator could have got wrong."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import toml
+import pytest
 from pbs_commands import Pbs
+from pbs_fake import KILL_DELAY_SECONDS, Fake
+from pbs_house import PbsHouse
 
 ASK = (sys.executable, "-c", "from commensald.cli.commensal import main; main()")
 
 
-def doctor(pbs: Pbs, folder: Path, *words: str) -> tuple[int, dict[str, tuple[str, str]]]:
-    """Exit code, and severity and words of each check."""
-    found = shutil.which("qstat")
-    assert found is not None
-    tables: dict[str, Any] = {
-        "daemon": {"bind": "127.0.0.1"},
-        "scheduler": {"kind": "pbs", "path": str(Path(found).parent)},
-        "pilots": {"folder": str(folder / "pilots"), "partition": pbs.scavenger},
-    }
-    (folder / "commensal.toml").write_text(toml.dumps(tables))
-    command = [*ASK, "--config", str(folder / "commensal.toml"), "doctor", "--json", "--no-ring", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    findings = json.loads(done.stdout)["findings"]
-    return done.returncode, {each["check"]: (each["severity"], each["words"]) for each in reversed(findings)}
+@pytest.fixture
+def site(pbs: Pbs, fake: Fake, tmp_path: Path) -> Iterator[PbsHouse]:
+    """All queues but the pilots' are express queues. No daemon runs."""
+    fake.set("queue workq priority", "150")
+    yield PbsHouse(tmp_path, pbs, "127.0.0.1")
+    fake.set("queue scavq priority", "10")
+    fake.set("queue scavq kill_delay", str(KILL_DELAY_SECONDS))
 
 
-def test_a_trial_job_runs_where_pilots_go_and_leaves_nothing(pbs: Pbs, tmp_path: Path) -> None:
-    code, found = doctor(pbs, tmp_path, "--trial")
-    assert found["trial job"][0] == found["pilots' folder"][0] == found["prolog and epilog"][0] == "good", found
-    assert found["preempt_order"][0] == found["query_other_jobs"][0] == found["qstat"][0] == "good"
-    assert found["kill_delay"][0] == "advice"  # 5 s on the fake
-    assert code == 1
-    assert "workq" in found["queue priority"][1]  # the fake has a queue that cannot preempt
-    assert list((tmp_path / "pilots").iterdir()) == []
-    assert pbs.jobs() == {}
+def found(site: PbsHouse, *words: str) -> dict[str, tuple[str, str]]:
+    """Check -> (severity, words)."""
+    command = [*ASK, "--config", str(site.folder / "commensal.toml"), "doctor", "--json", "--no-ring", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return {each["check"]: (each["severity"], each["words"]) for each in findings}
+
+
+def test_a_good_site_is_found_good_and_a_trial_job_runs(site: PbsHouse) -> None:
+    seen = found(site, "--trial")
+    assert {seen[check][0] for check in ("queue", "queue priority", "preempt_order", "query_other_jobs", "qstat", "trial job")} == {"good"}
+    assert not [check for check, (severity, _) in seen.items() if severity == "harm"]
+    assert site.pbs.jobs() == {}
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "check", "severity"),
+    [
+        ("queue scavq priority", "200", "queue priority", "harm"),
+        ("sched preempt_order", "S", "preempt_order", "harm"),
+        ("queue scavq kill_delay", "1", "kill_delay", "advice"),
+    ],
+)
+def test_a_wrong_setting_is_told(site: PbsHouse, fake: Fake, what: str, value: str, check: str, severity: str) -> None:
+    fake.set(what, value)
+    assert found(site)[check][0] == severity
