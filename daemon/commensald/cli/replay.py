@@ -2,120 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
-import msgspec
 from rich.console import Console
 from rich.progress import Progress
 
 from commensald.cli.lazy import Failed
-from commensald.cli.tables import json_option, print_json, print_table
-from commensald.decision import AllocatorName, Policy
-from commensald.replay import logs, primaries, sets
-from commensald.replay.measure import Answer, Question, answer, report
+from commensald.cli.replay_options import COUNT, FILE, Number, Options, shared
+from commensald.cli.tables import print_json, print_table
+from commensald.replay import logs, primaries
+from commensald.replay.measure import Answer, answer, report
 from commensald.replay.reference import Watch
 from commensald.replay.report import Report, rows
-from commensald.replay.simulate import Rules, Tick
-from commensald.replay.traces import Log, Span, Trace, trace
-from commensald.replay.workload import Costs
+from commensald.replay.simulate import Tick
+from commensald.replay.traces import Log, Trace, trace
 from commensald.strict import InputError
-
-FILE = click.Path(path_type=Path, dir_okay=False)
-
-
-class Number(click.FloatRange):
-    """A finite one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's own
-        """Raises BadParameter."""
-        number: float = super().convert(value, param, ctx)
-        return number if math.isfinite(number) else self.fail(f"{value} is not a finite number", param, ctx)
-
-
-SECONDS, COUNT = Number(min=0), click.IntRange(min=1)
-
-SHARED = (
-    click.option("--from", "begin", type=Number(), metavar="UNIX_TIME", help="Where to begin; else at the log's beginning."),
-    click.option("--hours", type=Number(min=0, min_open=True), help="How much to replay; else to the log's end."),
-    click.option(
-        "--workload", default="hpo", show_default=True, metavar="hpo|mix|FILE", help="Trainers: a set of --tables, or a TOML file."
-    ),
-    click.option("--tables", type=FILE, help="The file with the sets (scaling_tables.json)."),
-    click.option(
-        "--allocator", type=click.Choice(get_args(AllocatorName)), default="exact", show_default=True, help="Who shares the nodes."
-    ),
-    click.option("--look-ahead", type=SECONDS, default=120.0, show_default=True, help="Seconds in which a rescale must pay for itself."),
-    click.option("--trainers", type=COUNT, default=10, show_default=True, help="Trained at once, first come, first served."),
-    click.option("--rescale-up", type=SECONDS, help="Seconds without work when a trainer grows; else the workload's."),
-    click.option("--rescale-down", type=SECONDS, help="Likewise when it shrinks or loses nodes."),
-    click.option("--warm-up", type=SECONDS, help="Seconds until a new node works; else the workload's."),
-    click.option("--cold-start", type=click.Choice(("free", "charged")), default="charged", show_default=True, help="Starts from no node."),
-    click.option(
-        "--finish",
-        type=click.Choice(("event", "legacy")),
-        default="event",
-        show_default=True,
-        help="legacy: a trainer that is done keeps its nodes until the pool changes, as in the authors' replays.",
-    ),
-    click.option(
-        "--unit", type=click.Choice(("samples", "speedup")), default="samples", show_default=True, help="What work is counted in."
-    ),
-    click.option("--measured-ring", is_flag=True, help="Replay at the costs measured for our own ring, too."),
-    click.option("--plot", type=FILE, help="Write a picture (PNG)."),
-    json_option,
-)
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What every kind of log takes."""
-
-    begin: float | None
-    hours: float | None
-    workload: str
-    tables: Path | None
-    allocator: AllocatorName
-    look_ahead: float
-    trainers: int
-    rescale_up: float | None
-    rescale_down: float | None
-    warm_up: float | None
-    cold_start: str
-    finish: str
-    unit: str
-    measured_ring: bool
-    plot: Path | None
-    as_json: bool
-
-    def question(self) -> Question:
-        """What is asked, without the log. Raises InputError, also for a picture that could not be written in the end."""
-        if self.plot is not None and not os.access(self.plot.absolute().parent, os.W_OK | os.X_OK):
-            raise InputError(f"--plot {self.plot}: cannot be written there")
-        kinds = sets.load(self.workload, self.tables)
-        return Question(
-            kinds=kinds if self.unit == "samples" else tuple(each.in_speedup() for each in kinds),
-            costs=Costs(grow_stall=self.rescale_up, shrink_stall=self.rescale_down, warmup=self.warm_up),
-            measured_ring=self.measured_ring,
-            rules=Rules(
-                policy=Policy(allocator=self.allocator, look_ahead_seconds=self.look_ahead),
-                trainers=self.trainers,
-                charge_cold_start=self.cold_start == "charged",
-                finish_is_event=self.finish == "event",
-            ),
-        )
-
-
-def shared(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options above."""
-    for option in reversed(SHARED):
-        command = option(command)
-    return command
 
 
 @click.group()
@@ -162,7 +68,7 @@ def swf(file: Path, nodes: int | None, exit_seconds: float, **options: Any) -> N
     asked, began = Options(**options), time.perf_counter()
     with _progress() as watch:
         question = asked.question()
-        machine = primaries.machine(file, Span(begin=asked.begin, hours=asked.hours), nodes)
+        machine = primaries.machine(file, asked.span, nodes)
         pool, delays = primaries.run(machine, exit_seconds, watch("primary jobs"))
         found = answer(question, pool, time.perf_counter, watch)
     _show(asked, found, report(found, pool, time.perf_counter() - began, delays), pool, file)
@@ -172,9 +78,7 @@ def _recorded(read: Callable[[Path], Log], file: Path, nodes: int | None, node_o
     began = time.perf_counter()
     with _progress() as watch:
         question, log = asked.question(), read(file)
-        pool = trace(
-            log, Span(begin=asked.begin, hours=asked.hours), _first(nodes, logs.node_order(node_order) if node_order else log.nodes)
-        )
+        pool = trace(log, asked.span, _first(nodes, logs.node_order(node_order) if node_order else log.nodes))
         found = answer(question, pool, time.perf_counter, watch)
     _show(asked, found, report(found, pool, time.perf_counter() - began), pool, file)
 
@@ -186,10 +90,9 @@ def _first(nodes: int | None, order: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _show(asked: Options, found: Answer, figures: Report, pool: Trace, file: Path) -> None:
+    title = f"{file.name}, {pool.seconds / 3600:.0f} h, {asked.workload}, {asked.allocator}: U = {figures.u:.3f}"
     if asked.plot is not None:
-        _plot(
-            asked.plot, found, pool, f"{file.name}, {pool.seconds / 3600:.0f} h, {asked.workload}, {asked.allocator}: U = {figures.u:.3f}"
-        )
+        _plot(asked.plot, found, pool, title)
     if asked.as_json:
         print_json(figures)
     else:
