@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commensald.cluster import Node, NodeState
-from commensald.harvest import Harvest, harvest, harvestable, unknown_flags
+from commensald.harvest import Harvest, harvest, harvestable, schedulable, unknown_flags
 from commensald.schedulers.pbs.nodes import hosts, nodes
 from commensald.schedulers.pbs.records import Record, UnreadableError
 from commensald.schedulers.pbs.states import NODES
@@ -105,6 +105,14 @@ def test_a_queue_with_nodes_of_its_own_has_no_others() -> None:
     records = {"a": vnode("free", "a", queue="gpuq"), "b": vnode("free", "b")}
     assert [each.partitions for each in nodes(records, ["gpuq", "workq"])] == [{"gpuq"}, {"workq"}]
     assert host(vnode("free")).partitions == frozenset()
+
+
+@pytest.mark.parametrize(("pilots", "usable"), [("gpuq", ["a"]), ("workq", ["b"]), (None, ["a", "b"])])
+def test_pilots_go_only_where_their_queue_does(pilots: str | None, usable: list[str]) -> None:
+    records = {"a": vnode("free", "a", queue="gpuq"), "b": vnode("free", "b")}
+    found = nodes(records, ["gpuq", "workq"], pilots)
+    assert [each.name for each in found if harvestable(each)] == usable
+    assert all(schedulable(each) for each in found)
 
 
 @pytest.mark.parametrize("wrong", [{"resources_available.ncpus": "four"}, {"resources_available.mem": "much"}])

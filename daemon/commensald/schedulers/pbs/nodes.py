@@ -17,29 +17,34 @@ def hosts(records: Mapping[str, Record]) -> dict[str, str]:
     return {name: record.get(f"{AVAILABLE}host", name) for name, record in records.items()}
 
 
-def nodes(records: Mapping[str, Record], queues: Collection[str] = ()) -> tuple[Node, ...]:
-    """All hosts in the order of their first vnode; ``queues`` are those of the server. Raises UnreadableError, WrongNameError."""
+def nodes(records: Mapping[str, Record], queues: Collection[str] = (), pilots: str | None = None) -> tuple[Node, ...]:
+    """All hosts in the order of their first vnode; ``queues`` are those of the server, ``pilots`` is the one that pilots go to.
+
+    Raises UnreadableError, WrongNameError.
+    """
     of_host: dict[str, list[Record]] = {}
     for vnode, host in hosts(records).items():
         of_host.setdefault(node_name(host), []).append(records[vnode])
     tied = {each["queue"] for each in records.values() if "queue" in each}
     elsewhere = frozenset(queues) - tied if tied else frozenset[str]()
-    return tuple(_node(host, vnodes, elsewhere) for host, vnodes in of_host.items())
+    return tuple(_node(host, vnodes, elsewhere, pilots) for host, vnodes in of_host.items())
 
 
-def _node(host: str, vnodes: Collection[Record], elsewhere: frozenset[str]) -> Node:
+def _node(host: str, vnodes: Collection[Record], elsewhere: frozenset[str], pilots: str | None) -> Node:
     told = [node_state(need(each, "state")) for each in vnodes]
-    flags = frozenset[str]().union(*(words for _, words in told))
+    partitions = frozenset(each["queue"] for each in vnodes if "queue" in each) or elsewhere
+    unreachable = {"OTHER_QUEUE"} if pilots is not None and partitions and pilots not in partitions else set[str]()
+    flags = unreachable.union(*(words for _, words in told))
     return Node(
         name=host,
         state=_together([state for state, _ in told], [_amount(each, f"{AVAILABLE}ncpus") for each in vnodes], any(map(_occupied, vnodes))),
-        flags=flags,
+        flags=frozenset(flags),
         cpus=_sum(vnodes, f"{AVAILABLE}ncpus"),
         gpus=_sum(vnodes, f"{AVAILABLE}ngpus"),
         memory_mib=sum(mebibytes(each.get(f"{AVAILABLE}mem", "0")) for each in vnodes),
         cpus_used=_sum(vnodes, f"{ASSIGNED}ncpus"),
         gpus_used=_sum(vnodes, f"{ASSIGNED}ngpus"),
-        partitions=frozenset(each["queue"] for each in vnodes if "queue" in each) or elsewhere,
+        partitions=partitions,
         reservation=next((each["resv"] for each in vnodes if each.get("resv")), None),
     )
 

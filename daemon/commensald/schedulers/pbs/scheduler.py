@@ -114,7 +114,7 @@ class PbsScheduler:
         reading, vnodes, reserved = await asyncio.gather(self._queries.jobs(), self._queries.nodes(), self._queries.reservations())
         self._query_seconds = time.monotonic() - began
         now = asked + self._clock(reading)
-        self._nodes = nodes(vnodes, site.queues)
+        self._nodes = nodes(vnodes, site.queues, site.pilots.name if site.pilots else None)
         around = Around(
             hosts=hosts(vnodes),
             host_cpus=commands.shape(self._nodes, None).cpus,
