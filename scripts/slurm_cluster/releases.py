@@ -43,7 +43,7 @@ def fetch(version: str) -> Path:
     if _whole(place):
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    with place.with_suffix(place.suffix + ".lock").open("w") as lock:
+    with place.with_name(f"{place.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _whole(place):
             _make(version, place)
@@ -56,7 +56,7 @@ def _whole(place: Path) -> bool:
 
 def _make(version: str, place: Path) -> None:
     suite, began = SUITES[version], time.monotonic()
-    print(f"getting Slurm {version} from Debian {suite} into {place}: 40 MB to download, half a minute or so", file=sys.stderr)
+    print(f"getting Slurm {version} from Debian {suite} into {place}: 40 MB to download, ten seconds or a minute", file=sys.stderr)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(mode=0o755)
     count = bring(suite, PACKAGES, place)
