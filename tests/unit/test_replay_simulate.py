@@ -9,10 +9,12 @@ import msgspec
 import pytest
 from replay_parts import kind, played, pool, synthetic
 
+from commensald.allocate.exact import value
 from commensald.decision import Policy
 from commensald.replay.measure import Question, answer, report
 from commensald.replay.reference import best_totals, reference
 from commensald.replay.simulate import Outcome, Rules, Tick
+from commensald.replay.trainer import Trainer
 from commensald.replay.workload import Costs, Kind
 from commensald.strict import InputError
 
@@ -45,6 +47,11 @@ def test_a_cold_start_is_charged_at_the_new_rate_or_not_at_all() -> None:
     trace = pool(100.0, (0.0, "ab", ""))
     assert played(trace, repeat(kind(grow_stall=10.0)), trainers=1).trained == 180.0
     assert played(trace, repeat(kind(grow_stall=10.0)), trainers=1, charge_cold_start=False).trained == 200.0
+
+
+def test_the_allocator_is_told_of_both_stalls() -> None:
+    trainer = Trainer("t", kind(grow_stall=7.0, shrink_stall=3.0), nodes=frozenset("abcd"))
+    assert value(trainer.demand(), 4, 6, 100.0).tolist()[3:] == [300.0 - 3 * 4, 400.0, 500.0 - 7 * 4, 600.0 - 7 * 4]
 
 
 def test_a_new_node_warms_up_and_the_others_work() -> None:
