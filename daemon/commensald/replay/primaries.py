@@ -60,7 +60,7 @@ def machine(path: Path, span: Span, nodes: int | None) -> Machine:
 
 
 def run(machine: Machine, exit_seconds: float, tick: Tick) -> tuple[Trace, Delays | None]:
-    """The nodes that pilots held, and what they cost the primary jobs, all but those that start at once; ``None``: there are no others.
+    """The nodes that pilots held, and what they cost the primary jobs that did not run from the beginning; ``None``: there are none.
 
     Both courses are followed until the last job has started, so that no job counts only when it was late.
     """
