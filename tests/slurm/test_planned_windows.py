@@ -83,10 +83,10 @@ def test_each_window_closes_when_slurm_plans_to_start_a_job_there(where: Install
 
     try:
         until(settled, "the windows to agree with Slurm")
-        agreed = sum(not wrong(where) for _ in range(10))
+        agreed = sum(not wrong(where) for _ in range(5))
     except AssertionError as error:
         error.add_note("\n".join([*found, where.slurm("squeue", "--start"), where.ask("windows")]))
         raise
-    assert agreed >= 8, found
+    assert agreed >= 4, found
     opened = {node: opens <= time.time() + 1.0 for node, opens, closes in shown(where) if closes is not None}
     assert opened == {"n2": False, "n3": True, "n4": True}  # n1 goes from one job to the next
