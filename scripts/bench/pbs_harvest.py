@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "pbs"))
 from pbs_commands import Pbs, chosen, until
 from pbs_fake import Fake
-from pbs_house import PbsHouse, scratch
+from pbs_house import PILOT, PRIMARY, PbsHouse, scratch
 from primaries import Planned, script
 
 from commensald.demo.history import history
@@ -90,9 +90,9 @@ def play(house: PbsHouse, jobs: list[Planned], cpus: int) -> list[float]:
         submitted.append(time.time())
         where = ("-l", f"select={job.nodes}:ncpus={cpus}", "-l", "place=scatter:excl", "-l", "walltime=00:01:00")
         body = f"date +%s.%N > {mark}.part; mv {mark}.part {mark}; sleep {job.seconds}"
-        house.pbs.qsub(body, "-q", house.pbs.primary, *where, "-N", "primary", "-o", "/dev/null", "-j", "oe")
+        house.pbs.qsub(body, "-q", house.pbs.primary, *where, "-N", PRIMARY, "-o", "/dev/null", "-j", "oe")
     until(lambda: all(mark.exists() for mark in marks), "all primary jobs to start", 60.0)
-    until(lambda: not house.pbs.of(house.pbs.primary), "all primary jobs to end", 60.0)
+    until(lambda: not house.pbs.ours(PRIMARY), "all primary jobs to end", 60.0)
     return [float(mark.read_text()) - at for mark, at in zip(marks, submitted, strict=True)]
 
 
@@ -120,7 +120,7 @@ def _summary(house: PbsHouse, delays: list[float], nodes: int, pilots: list[dict
         steps=len(past.steps),
         steps_lost=past.lost,
         samples_repeated=past.repeated,
-        left_over=len(house.pbs.of(house.pbs.scavenger)),
+        left_over=len(house.pbs.ours(PILOT)),
     )
 
 

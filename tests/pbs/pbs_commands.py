@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import subprocess
 import time
 from collections.abc import Callable
@@ -52,12 +53,20 @@ class Pbs:
         table = json.loads(self.run("qstat", "-Q", "-f", "-F", "json", self.scavenger))["Queue"][self.scavenger]
         return float(table.get("kill_delay", KILL_DELAY_SECONDS))
 
+    def ours(self, *names: str) -> list[str]:
+        """Our own jobs of these names: the server may have others."""
+        owner = pwd.getpwuid(os.getuid()).pw_name
+        return [job for job, table in self.jobs().items() if table["Job_Name"] in names and table["Job_Owner"].partition("@")[0] == owner]
+
+    def end(self, *names: str) -> None:
+        """Delete our jobs of these names, and wait until they are gone."""
+        subprocess.run(["qdel", *self.ours(*names)], timeout=SECONDS, check=False, capture_output=True)
+        until(lambda: not self.ours(*names), "our jobs to be gone")
+
     def empty(self) -> None:
-        """Delete all jobs of both queues, and wait until they are gone."""
-        ours = [job for queue in (self.primary, self.scavenger) for job in self.of(queue)]
-        if ours:
-            subprocess.run(["qdel", *ours], timeout=SECONDS, check=False, capture_output=True)
-        until(lambda: not [job for queue in (self.primary, self.scavenger) for job in self.of(queue)], "the queue to be empty")
+        """Delete all jobs, and wait until they are gone: for a server that is nobody else's."""
+        subprocess.run(["qdel", *self.jobs()], timeout=SECONDS, check=False, capture_output=True)
+        until(lambda: not self.jobs(), "the queue to be empty")
 
 
 def chosen() -> Pbs:

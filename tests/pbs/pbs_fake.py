@@ -23,7 +23,7 @@ class Fake:
         self.folder, self._nodes = folder, nodes
 
     def __enter__(self) -> Self:
-        self._run("up", "--nodes", str(self._nodes))
+        self._run("up", "--nodes", str(self._nodes), "--guardian", str(os.getpid()))
         self.set("queue scavq kill_delay", str(KILL_DELAY_SECONDS))
         return self
 

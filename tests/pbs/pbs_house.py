@@ -23,6 +23,8 @@ from house import House  # noqa: E402
 EXAMPLE = TESTS.parent / "worker" / "commensal" / "examples" / "digits_mlp.py"
 ENDLESS = ("--steps", "10000000")
 MEMBERS_SECONDS = 90.0
+PILOT, PRIMARY = "commensal", "commensal-primary"
+"""Names of jobs."""
 
 
 class PbsHouse(House):
@@ -101,7 +103,7 @@ class PbsHouse(House):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-        self.pbs.empty()
+        self.pbs.end(PILOT, PRIMARY)
         if error is None:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -93,3 +95,12 @@ def test_an_array_is_several_jobs(pbs: Pbs, tmp_path: Path) -> None:
     until(lambda: sorted(path.name for path in tmp_path.iterdir()) == ["3", "4", "5"], "the subjobs to run")
     pbs.run("qdel", array)
     until(lambda: not pbs.jobs(), "the array to be gone")
+
+
+def test_it_does_not_outlive_its_guardian(tmp_path: Path) -> None:
+    folder = tmp_path / "pbs"
+    with subprocess.Popen(["sleep", "60"]) as guardian:
+        command = [sys.executable, "-m", "fakepbs", "up", str(folder), "--guardian", str(guardian.pid)]
+        subprocess.run(command, check=True, timeout=30, env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)})
+        guardian.kill()
+    until(lambda: not (folder / "pid").exists(), "the fake to end")

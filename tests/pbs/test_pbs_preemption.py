@@ -21,12 +21,13 @@ STARTS_SECONDS = {"SR": 1.0, "CD": 3.0}
 
 
 def takes_a_node(house: PbsHouse, order: str, seconds: float) -> None:
-    """A ring of four becomes one of three while a primary job runs."""
+    """A ring of two is one member alone while a primary job runs."""
     pbs = house.pbs
-    house.filled(4)
-    job = pbs.qsub("sleep 8", "-q", pbs.primary, "-l", "select=1:ncpus=4", "-l", "walltime=1:00", "-o", "/dev/null", "-j", "oe")
+    house.filled(2)
+    where = f"select=1:host={min(house.members())}:ncpus=4"
+    job = pbs.qsub("sleep 8", "-q", pbs.primary, "-l", where, "-l", "walltime=1:00", "-o", "/dev/null", "-j", "oe")
     until(lambda: pbs.jobs()[job]["job_state"] == "R", f"the primary job, by {order}", seconds)
-    until(lambda: len(house.members()) == 3, f"a ring of three after {order}")
+    until(lambda: len(house.members()) == 1, f"a member alone after {order}")
     until(lambda: job not in pbs.jobs(), "the primary job to end")
 
 
@@ -34,11 +35,11 @@ def takes_a_node(house: PbsHouse, order: str, seconds: float) -> None:
 def test_other_methods_than_requeueing_take_a_node_at_once_and_no_step(pbs: Pbs, fake: Fake, tmp_path: Path) -> None:
     with PbsHouse(tmp_path, pbs, "127.0.0.1", pilots={"standing": 0}) as house:
         house.begin()
-        house.give("digits", 4)
+        house.give("digits", 2)
         for order, seconds in STARTS_SECONDS.items():
             fake.set("sched preempt_order", order)
             takes_a_node(house, order, seconds)
-        house.filled(4)
+        house.filled(2)
         house.run("drain")
         past = history("digits", read([json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]))
     assert (past.lost, past.repeated) == (0, 0)

@@ -55,7 +55,7 @@ def plain(pbs: Pbs, tmp_path: Path) -> Iterator[Plain]:
 
 def test_a_job_trains_to_its_end_on_all_its_nodes(pbs: Pbs, tmp_path: Path) -> None:
     short = Plain(pbs, tmp_path, 200)
-    job = short.submit("-l", "select=3:ncpus=4", "-q", pbs.scavenger)
+    job = short.submit("-l", "select=2:ncpus=4", "-q", pbs.scavenger)
     until(lambda: job not in pbs.jobs(), "the job to complete", 90.0)
     assert "finished: 200 steps" in short.log()
     assert pbs.jobs("-x")[job]["Exit_status"] == 0
@@ -63,10 +63,10 @@ def test_a_job_trains_to_its_end_on_all_its_nodes(pbs: Pbs, tmp_path: Path) -> N
 
 def test_a_preempted_job_makes_room_saves_and_goes_on(plain: Plain) -> None:
     pbs, mark = plain.pbs, plain.folder / "mark"
-    job = plain.submit("-l", "select=4:ncpus=4", "-q", pbs.scavenger)
-    plain.until_members(4)
+    job = plain.submit("-l", "select=2:ncpus=4", "-q", pbs.scavenger)
+    plain.until_members(2)
     until(lambda: " measured " in plain.log(), "some steps", 60.0)
-    prim = pbs.qsub(f"touch {mark}; sleep 2", "-q", pbs.primary, "-l", "select=1:ncpus=4", "-o", "/dev/null", "-j", "oe")
+    prim = pbs.qsub(f"touch {mark}; sleep 2", "-q", pbs.primary, "-l", "select=4:ncpus=4", "-o", "/dev/null", "-j", "oe")
     until(mark.exists, "the primary job to start", KILL_DELAY_SECONDS)
     until(lambda: pbs.jobs().get(job, {}).get("run_count") == 2, "the job to be back", 60.0)
     until(lambda: re.search(r"generation=2\.\d+ .*closed=[1-9]", plain.log()) is not None, "a ring from the checkpoint", 60.0)

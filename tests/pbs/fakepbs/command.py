@@ -20,15 +20,15 @@ HERE = Path(__file__).parent
 PATIENCE_SECONDS = 10.0
 
 
-def up(folder: Path, site: Site) -> None:
-    """Returns when commands are answered. The server goes on in the background."""
+def up(folder: Path, site: Site, guardian: int | None = None) -> None:
+    """Returns when commands are answered. The server goes on in the background, but not for longer than the process ``guardian``."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "server_name").write_text(f"{site.server}\n")
     (folder / "faults").mkdir(exist_ok=True)
     _put_commands(folder / "bin")
     if os.fork() == 0:
         os.setsid()
-        _serve(folder, site)
+        _serve(folder, site, guardian)
     _until(lambda: (folder / "pbs.sock").exists())
 
 
@@ -42,14 +42,14 @@ def down(folder: Path) -> None:
     _until(lambda: not Path(f"/proc/{pid}").exists())
 
 
-def _serve(folder: Path, site: Site) -> None:
+def _serve(folder: Path, site: Site, guardian: int | None) -> None:
     code = 1
     try:
         log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for number, file in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log), (2, log)):
             os.dup2(file, number)
         (folder / "pid").write_text(str(os.getpid()))
-        asyncio.run(Server(folder, site).run())
+        asyncio.run(Server(folder, site).run(guardian))
         code = 0
     finally:
         (folder / "pid").unlink(missing_ok=True)
@@ -81,9 +81,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--cpus", type=int, default=4)
+    parser.add_argument("--guardian", type=int, help="end when this process has ended")
     options = parser.parse_args()
     if options.command == "up":
         shutil.rmtree(options.folder / "faults", ignore_errors=True)
-        up(options.folder, Site(nodes={f"n{number}": options.cpus for number in range(1, options.nodes + 1)}))
+        nodes = {f"n{number}": options.cpus for number in range(1, options.nodes + 1)}
+        up(options.folder, Site(nodes=nodes), options.guardian)
     else:
         down(options.folder)

@@ -4,6 +4,7 @@ clients, SIGUSR2 brings it back: jobs run on meanwhile, as they do while ``pbs_s
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -18,6 +19,7 @@ from fakepbs.protocol import Reply, Request
 from fakepbs.site import Site
 
 LIMIT_BYTES = 2**24
+LOOK_SECONDS = 1.0
 
 
 class Server:
@@ -32,15 +34,18 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._listener: asyncio.Server | None = None
 
-    async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT; then end all jobs."""
+    async def run(self, guardian: int | None) -> None:
+        """Serve until SIGTERM or SIGINT, or until the process ``guardian`` is gone; then end all jobs."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGUSR1, self._close)
         loop.add_signal_handler(signal.SIGUSR2, lambda: loop.create_task(self._open()))
         await self._open()
-        await self._stop.wait()
+        while not self._stop.is_set() and (guardian is None or Path(f"/proc/{guardian}").exists()):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), LOOK_SECONDS)
+        self._stop.set()
         self._close()
         await self._mom.end_all()
 
