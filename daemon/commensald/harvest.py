@@ -36,7 +36,7 @@ FLAGS: dict[str, Harvest] = {
     "INVALID_REG": Harvest.STAY,
     "MAINTENANCE": Harvest.LEAVE,
     "NOT_RESPONDING": Harvest.STAY,
-    "OTHER_QUEUE": Harvest.STAY,  # PBS: tied to a queue that pilots do not go to, so that one would wait for ever
+    "OTHER_PARTITION": Harvest.STAY,  # our word: pilots go to a partition (PBS: queue) that it is not in
     "PLANNED": Harvest.START,  # idle now, held by backfill for a later start: the best there is
     "POWERED_DOWN": Harvest.STAY,
     "POWERING_DOWN": Harvest.LEAVE,

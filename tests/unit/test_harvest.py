@@ -41,7 +41,7 @@ def node(state: NodeState = NodeState.IDLE, *flags: str) -> Node:
 
 
 def test_every_flag_and_every_state_has_a_row() -> None:
-    assert FLAGS.keys() == SLURM_FLAGS | {"BUSY", "OTHER_QUEUE"}  # what only PBS has
+    assert FLAGS.keys() == SLURM_FLAGS | {"BUSY", "OTHER_PARTITION"}  # what other rooms add
     assert set(NodeState) == STATES.keys()
 
 

@@ -10,6 +10,7 @@ import pytest
 from slurm_captures import MARK, capture, marked
 from slurm_commands import VERSION, command, folder_of_commands
 
+from commensald.harvest import Harvest, harvest
 from commensald.schedulers import PilotSpec, SchedulerError
 from commensald.schedulers.runner import CommandTimeoutError, Runner
 from commensald.schedulers.slurm import commands
@@ -51,6 +52,12 @@ def test_a_snapshot_is_three_queries_and_the_rest_is_read_rarely(folder: Path) -
     assert len(asked) == 9
     assert sum(line.endswith("job") for line in asked) == 2
     assert sum(line.endswith("partition") or line.endswith("config") or line == "sdiag" for line in asked) == 3
+
+
+def test_no_pilot_goes_to_a_node_outside_its_partition(folder: Path) -> None:
+    change(folder, "scontrol_node_o.txt", ",scavenger", ",elsewhere")
+    seen = asyncio.run(slurm(folder).snapshot())
+    assert all("OTHER_PARTITION" in node.flags and harvest(node) is not Harvest.START for node in seen.nodes)
 
 
 @pytest.mark.parametrize("name", ["scontrol_job_o.txt", "scontrol_node_o.txt", "scontrol_res_o.txt", "scontrol_config.txt"])

@@ -245,7 +245,7 @@ def _ring(folder: Path | None, checkpoint_seconds: float, batches: Batches) -> R
         from commensal.ring.elastic import connect
 
         return connect(batches)
-    if folder is not None or "SLURM_JOB_ID" in os.environ:
+    if folder is not None or {"SLURM_JOB_ID", "PBS_JOBID"} & os.environ.keys():
         deadline.install()
     return Alone(folder, checkpoint_seconds)
 

@@ -33,7 +33,7 @@ def nodes(records: Mapping[str, Record], queues: Collection[str] = (), pilots: s
 def _node(host: str, vnodes: Collection[Record], elsewhere: frozenset[str], pilots: str | None) -> Node:
     told = [node_state(need(each, "state")) for each in vnodes]
     partitions = frozenset(each["queue"] for each in vnodes if "queue" in each) or elsewhere
-    unreachable = {"OTHER_QUEUE"} if pilots is not None and partitions and pilots not in partitions else set[str]()
+    unreachable = {"OTHER_PARTITION"} if pilots is not None and partitions and pilots not in partitions else set[str]()
     flags = unreachable.union(*(words for _, words in told))
     return Node(
         name=host,

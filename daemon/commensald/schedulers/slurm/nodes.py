@@ -15,25 +15,26 @@ _CONFIGURED_GPUS = re.compile(r"(?:^|,)gpu(?::[^,:()]+)?:(\d+)")
 _NONE = frozenset({"", "(null)", "N/A"})
 
 
-def nodes(records: Iterable[Record]) -> tuple[Node, ...]:
-    """All of them. Raises UnreadableError."""
-    return tuple(_node(record) for record in records)
+def nodes(records: Iterable[Record], pilots: str | None = None) -> tuple[Node, ...]:
+    """All of them; one that is not in the partition ``pilots`` (``None``: not known) is flagged. Raises UnreadableError."""
+    return tuple(_node(record, pilots) for record in records)
 
 
-def _node(record: Record) -> Node:
+def _node(record: Record, pilots: str | None) -> Node:
     state, flags = node_state(need(record, "State"))
+    partitions = _names(record.get("Partitions", ""))
     cpus_used = count(need(record, "CPUAlloc"))
     return Node(
         name=node_name(need(record, "NodeName")),
         state=NodeState.MIXED if state is NodeState.IDLE and cpus_used else state,  # jobs were seen on it after its state was
-        flags=flags,
+        flags=flags if pilots is None or pilots in partitions else flags | {"OTHER_PARTITION"},
         cpus=count(need(record, "CPUTot")),
         gpus=_gpus(record.get("CfgTRES", "")) or sum(map(int, _CONFIGURED_GPUS.findall(record.get("Gres", "")))),
         memory_mib=count(need(record, "RealMemory")),
         cpus_used=cpus_used,
         gpus_used=_gpus(record.get("AllocTRES", "")),
         features=_names(record.get("ActiveFeatures", "")),
-        partitions=_names(record.get("Partitions", "")),
+        partitions=partitions,
         reservation=None if record.get("ReservationName", "") in _NONE else record["ReservationName"],
     )
 

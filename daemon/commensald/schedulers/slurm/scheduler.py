@@ -106,7 +106,8 @@ class SlurmScheduler:
         began = time.monotonic()
         found = await asyncio.gather(*(self._queries.records(kind, site.config) for kind in ("jobs", "nodes", "reservations")))
         self._query_seconds = time.monotonic() - began
-        seen_jobs, seen_nodes = await asyncio.to_thread(jobs, found[0]), await asyncio.to_thread(nodes, found[1])
+        pilots = site.pilots.name if site.pilots is not None else None
+        seen_jobs, seen_nodes = await asyncio.to_thread(jobs, found[0]), await asyncio.to_thread(nodes, found[1], pilots)
         self._report_unknown(seen_jobs)
         return Snapshot(
             taken=time.time() + site.ahead_seconds,
