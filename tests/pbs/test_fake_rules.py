@@ -82,6 +82,16 @@ def test_a_job_that_cannot_be_requeued_blocks_an_express_job() -> None:
     assert not [order for order in stand.orders if order.startswith("term")]
 
 
+def test_nobody_else_is_considered_while_a_preempted_job_leaves() -> None:
+    stand = Stand()
+    scav = stand.qsub("-q", "scavq", "-l", "select=1:host=pbs-m1:ncpus=4", "-l", "walltime=10:00")
+    prim = stand.qsub("-q", "primaryq", "-l", "select=1:host=pbs-m1:ncpus=4", "-l", "walltime=1:00")
+    late = primary(stand)
+    assert [state(stand, job)[0] for job in (scav, prim, late)] == ["R", "Q", "Q"]
+    stand.ended(scav, 271)
+    assert [state(stand, job)[0] for job in (scav, prim, late)] == ["Q", "R", "R"]
+
+
 def test_a_free_node_is_taken_before_anybody_is_preempted() -> None:
     stand = Stand()
     stand.qsub("-q", "scavq", "-l", "select=1:ncpus=4", "-l", "walltime=10:00")

@@ -40,7 +40,17 @@ class PbsCore(Core):
     def _terminate(self, entry: Entry, reason: Reason, now: float, wait: float) -> None:
         super()._terminate(entry, reason, now, self.kill_delay[entry.spec.id])
 
+    def _schedule_primaries(self, now: float) -> None:
+        if not self._waits():
+            super()._schedule_primaries(now)
+
+    def _waits(self) -> bool:
+        """The scheduler looks at no other job until those that it preempts are gone: sched.log has no cycle meanwhile."""
+        return any(entry.preempted_at is not None for entry in self.jobs.values())
+
     def _schedule_pilots(self, now: float) -> None:
+        if self._waits():
+            return
         closes = self._closes(now)
         for entry in self.pending(pilots=True):
             nodes = self._places(entry, closes, now)

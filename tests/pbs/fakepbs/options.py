@@ -11,7 +11,7 @@ import msgspec
 from fakepbs.errors import ILLEGAL, NO_MINIMUM, PbsError
 
 OPTIONS = "a:A:c:C:e:fhj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:z"
-FOR_CPUS = 1
+DEFAULT_NCPUS = 1
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,7 +177,7 @@ def _variables(text: str, environment: Mapping[str, str]) -> dict[str, str]:
 def _placement(resources: Mapping[str, str]) -> tuple[tuple[Chunk, ...], str, str]:
     """(chunks, select, place). Without a select statement, one chunk of ``ncpus``, packed."""
     if "select" not in resources:
-        ncpus = int(resources.get("ncpus", FOR_CPUS))
+        ncpus = int(resources.get("ncpus", DEFAULT_NCPUS))
         return (Chunk(count=1, ncpus=ncpus),), f"1:ncpus={ncpus}", resources.get("place", "pack")
     chunks = tuple(_chunk(part) for part in resources["select"].split("+"))
     return chunks, resources["select"], resources.get("place", "free")
@@ -189,7 +189,7 @@ def _chunk(text: str) -> Chunk:
         count, rest = "1", [count, *rest]
     wants = dict(part.partition("=")[::2] for part in rest)
     try:
-        return Chunk(count=int(count), ncpus=int(wants.get("ncpus", FOR_CPUS)), host=wants.get("host") or wants.get("vnode"))
+        return Chunk(count=int(count), ncpus=int(wants.get("ncpus", DEFAULT_NCPUS)), host=wants.get("host") or wants.get("vnode"))
     except ValueError:
         raise PbsError(ILLEGAL, "Resource_List.select") from None
 
