@@ -3,6 +3,7 @@ a server that restarts. Nothing is ended, started twice or left behind by it."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,3 +163,28 @@ def test_a_daemon_killed_at_any_instant_leaves_no_orphan_and_no_twin(house: PbsH
     jobs = house.pbs.of(house.pbs.scavenger)
     assert len(jobs) == len(house.pbs.nodes())
     assert set(jobs) <= {each.job for each in house.status().pilots}
+
+
+def test_a_users_variables_break_the_json_and_nothing_else(house: PbsHouse) -> None:
+    pbs = house.pbs
+    words = (
+        "-v",
+        "FOO=005,'BASH_FUNC_module%%=() {  eval `x`\n}'",
+        "-N",
+        'odd"\\name',
+        "-l",
+        "select=1:host=n2:ncpus=4",
+        "-o",
+        "/dev/null",
+    )
+    job = pbs.qsub("sleep 600", "-q", pbs.primary, "-l", "walltime=30:00", *words)
+    with pytest.raises(json.JSONDecodeError):
+        pbs.jobs()
+    try:
+        house.begin()
+        house.give("sleeps", 4, SLEEPS, ())
+        until(lambda: len(list(house.folder.glob("sleeps/runs-*"))) == 3, "a process on the other nodes", 60.0)
+        assert house.status().frozen is None
+        assert {each.node for each in house.status().pilots} == {"n1", "n3", "n4"}
+    finally:
+        pbs.run("qdel", job)

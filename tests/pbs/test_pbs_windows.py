@@ -60,3 +60,12 @@ def test_a_window_closes_when_pbs_plans_to_start_a_job(house: PbsHouse) -> None:
     jobs = pbs.jobs()
     for job in pbs.running(pbs.scavenger).values():
         assert (duration(jobs[job]["Resource_List"]["walltime"]) or 0) <= planned - time.time() + 5.0
+
+
+def test_times_are_right_wherever_the_daemon_runs(pbs: Pbs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    with PbsHouse(tmp_path, pbs, "127.0.0.1", pilots={"standing": 0, "max_minutes": 10.0}) as house:
+        house.begin()
+        house.give("sleeps", 4, SLEEPS, ())
+        until(lambda: {each.state for each in house.status().pilots} == {"running"}, "pilots to run", 60.0)
+        assert all(500.0 < (each.ends_in_seconds or 0.0) <= 600.0 for each in house.status().pilots)
