@@ -274,7 +274,7 @@ class World:
         process = self.processes[name]
         machine = process.machine
         generation = machine.ring.generation if machine.ring else None
-        process.up.append(Beat(member=name, generation=generation, closed=machine.closed, entered=process.words is not None))
+        process.up.append(Beat(member=name, generation=generation, closed=machine.closed, entered=process.words is not None, spares=1))
 
     def tick(self, seconds: float) -> None:
         self.now += seconds

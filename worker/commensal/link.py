@@ -308,6 +308,8 @@ class Link(threading.Thread):
             moved=progress.moved,
             speed=progress.speed,
             deadline=deadline.remaining(),
+            spares=self.generations.spares,
+            trouble=self.generations.trouble,
         )
         self._line.send(beat)
 

@@ -117,7 +117,7 @@ class Hello(Message, frozen=True, kw_only=True):
 
 
 class Warm(Message, frozen=True, kw_only=True):
-    """Model built, two spare sidecars ready. ``offers`` counts the steps in the state it could start from (newest checkpoint, else 0)."""
+    """Model built. ``offers`` counts the steps in the state it could start from (newest checkpoint, else 0)."""
 
     member: str
     signature: str
@@ -126,7 +126,10 @@ class Warm(Message, frozen=True, kw_only=True):
 
 
 class Beat(Message, frozen=True, kw_only=True):
-    """Every 0.25 s. ``entered``: it waits for the sidecar; ``moved`` counts pieces of state that have passed in this generation."""
+    """Every 0.25 s. ``entered``: it waits for the sidecar; ``moved`` counts pieces of state that have passed in this generation.
+
+    ``spares`` are sidecars that can form a ring at once; ``trouble`` is what the last one said that could not start.
+    """
 
     member: str
     generation: Generation | None = None
@@ -137,6 +140,8 @@ class Beat(Message, frozen=True, kw_only=True):
     moved: int = 0
     speed: float | None = None
     deadline: float | None = None
+    spares: int = 0
+    trouble: str = ""
 
 
 class Port(Message, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from commensal.messages import Stop
 from commensald.coordinator import transitions
 from commensald.coordinator.choices import cover
@@ -82,6 +84,7 @@ def consider(state: State, now: float) -> list[Effect]:
         for name, entry in state.members.items()
         if (entry.warm or entry.closed is not None) and not entry.out and (name in inside or not state.quarantine.holds(name, now))
     ]
+    wanted = _able(state, wanted, inside)
     holders = state.holders()
     if holders and not set(wanted) & set(holders):
         state.stop = Stop(reason="all members were asked to leave", save=True)
@@ -92,3 +95,12 @@ def consider(state: State, now: float) -> list[Effect]:
     if not holders and state.silent and now < state.silent_until:
         return effects
     return [*effects, *transitions.propose(state, wanted, now, "another batch" if set(wanted) == set(inside) else "members changed")]
+
+
+def _able(state: State, wanted: list[str], inside: Sequence[str]) -> list[str]:
+    """Of ``wanted`` those that can form a ring now: a newcomer whose sidecars are still starting would only use up the time for it.
+
+    Where there is nobody else, one begins alone, for which no sidecar is needed.
+    """
+    able = [name for name in wanted if name in inside or state.members[name].spares or state.members[name].closed is not None]
+    return able or wanted[:1]

@@ -98,8 +98,10 @@ class Membership(State):
 
     def _beat(self, name: str, beat: Beat, now: float) -> list[Effect]:
         entry = self.members[name]
-        before = entry.closed
+        before, trouble = entry.closed, entry.trouble
         entry.beat(beat, now)
+        if entry.trouble and not trouble:
+            return [self.tell("member.trouble", name, text=entry.trouble)]
         if beat.generation is None or beat.closed is None or beat.closed == before:
             return []
         if entry.stay is not None or before is None or not self.inside(name):

@@ -23,6 +23,8 @@ class Entry:
     entered: bool = False
     moved: int = 0
     speed: float | None = None
+    spares: int = 0
+    trouble: str = ""
     out: bool = False
     """It is to leave: the daemon or a signal asked."""
     leaving: Leaving | None = None
@@ -37,12 +39,15 @@ class Entry:
             return "leaving"
         if self.generation is not None:
             return "in ring"
+        if self.trouble:
+            return "no sidecar"
         return "warm" if self.warm else "arriving"
 
     def beat(self, beat: Beat, now: float) -> None:
         """Note a heartbeat."""
         self.generation, self.closed, self.entered, self.moved = beat.generation, beat.closed, beat.entered, beat.moved
         self.speed = beat.speed if beat.speed is not None else self.speed
+        self.spares, self.trouble = beat.spares, beat.trouble
         if beat.closed_ago is not None:
             self.closed_at = now - beat.closed_ago
 

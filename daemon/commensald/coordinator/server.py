@@ -346,6 +346,8 @@ class Coordinator:
                     self._send(member, message)
                 case Tell(kind, fields, ago):
                     self._emit(kind, at=time.time() - ago, **fields)
+                    if kind == "member.trouble":
+                        log.warning("member %s on %s has no sidecar: %s", fields["member"], fields["node"], fields["text"])
                     if kind == "stay.began":
                         course.warmed(str(fields["pilot"]), time.monotonic() - ago)
         if course.membership.finished and not course.told_finished:

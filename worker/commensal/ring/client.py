@@ -164,6 +164,11 @@ class Spares:
         self.poll()
         return sum(spare.ready for spare in self._spares)
 
+    @property
+    def trouble(self) -> str:
+        """What the last one said, when they keep ending before they are ready; "" else."""
+        return self._failures[-1] if len(self._failures) >= FAILURES else ""
+
     def filenos(self) -> list[int]:
         """For select and poll: readable when :attr:`warm` may change."""
         return [spare.fileno() for spare in self._spares]

@@ -105,6 +105,16 @@ class Generations:
                         yield generation, f"its sidecar ended: {tail[-300:]}"
         self._spares.poll()
 
+    @property
+    def spares(self) -> int:
+        """Sidecars that can form a generation at once."""
+        return self._spares.warm
+
+    @property
+    def trouble(self) -> str:
+        """Why there are none, when they cannot start."""
+        return self._spares.trouble
+
     def refill(self) -> None:
         """Start missing spares, when nothing more urgent is under way."""
         self._spares.refill()
