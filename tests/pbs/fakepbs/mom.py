@@ -94,7 +94,8 @@ class Mom:
         del self._processes[job]
         for now, final in self._moves.pop(job):
             with contextlib.suppress(OSError):
-                shutil.move(now, final)
+                if not Path(final).is_char_device():  # moved onto, /dev/null would become nobody's to write
+                    shutil.move(now, final)
         self._ended(job, returncode if returncode >= 0 else SIGNALLED - returncode)
 
 
