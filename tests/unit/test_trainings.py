@@ -97,4 +97,4 @@ def test_a_fresh_start_is_refused_where_checkpoints_are(folder: Path) -> None:
 
 def test_keys_that_nothing_looks_at_are_named(folder: Path) -> None:
     assert unused(read(folder, LEAST)) == ()
-    assert unused(read(folder, LEAST + "[pilot]\naccount = \"a\"\ncpus = 4\n[goal]\nloss = 0.1\n")) == ("pilot.cpus",)
+    assert unused(read(folder, LEAST + '[pilot]\naccount = "a"\ncpus = 4\n[goal]\nloss = 0.1\n')) == ("pilot.cpus",)
