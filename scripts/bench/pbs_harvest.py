@@ -3,7 +3,8 @@
 
 Plays on the PBS that is on PATH, as the user who runs this; --fake plays on the tests' own instead. A real server's address is where PBS's
 commands look for it (PBS_CONF_FILE, PBS_SERVER). PBS_TEST_PRIMARY and PBS_TEST_SCAVENGER name an express queue and one below
-preempt_queue_prio (primaryq, scavq), PBS_TEST_FOLDER a folder that all nodes see. Nobody else should use the nodes meanwhile.
+preempt_queue_prio (primaryq, scavq), PBS_TEST_FOLDER a folder that all nodes see; job_history_enable must be set. Nobody else should use
+the nodes meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "pbs"))
-from pbs_commands import Pbs, chosen, until
+from pbs_commands import chosen, until
 from pbs_fake import Fake
 from pbs_house import PILOT, PRIMARY, PbsHouse, scratch
 from primaries import Planned, script
@@ -68,7 +69,7 @@ class Harvest(msgspec.Struct, frozen=True, kw_only=True):
 def measure(house: PbsHouse, seconds: float, seed: int) -> Harvest:
     """Fill the cluster with a training, play the primary jobs, drain."""
     pbs, table = house.pbs, house.pbs.nodes()
-    before = set(_ended(pbs))
+    before = set(pbs.past_ids(PILOT))
     house.begin()
     house.give(TRAINING, len(table))
     house.filled(len(table))
@@ -77,8 +78,8 @@ def measure(house: PbsHouse, seconds: float, seed: int) -> Harvest:
     house.filled(len(table))
     house.run("drain")
     time.sleep(1.0)
-    ended = {job: record for job, record in _ended(pbs).items() if job not in before}
-    return _summary(house, delays, len(table), [each for each in ended.values() if each["queue"] == pbs.scavenger])
+    pilots = [pbs.past(job) for job in pbs.past_ids(PILOT) if job not in before]
+    return _summary(house, delays, len(table), pilots)
 
 
 def play(house: PbsHouse, jobs: list[Planned], cpus: int) -> list[float]:
@@ -94,11 +95,6 @@ def play(house: PbsHouse, jobs: list[Planned], cpus: int) -> list[float]:
     until(lambda: all(mark.exists() for mark in marks), "all primary jobs to start", 60.0)
     until(lambda: not house.pbs.ours(PRIMARY), "all primary jobs to end", 60.0)
     return [float(mark.read_text()) - at for mark, at in zip(marks, submitted, strict=True)]
-
-
-def _ended(pbs: Pbs) -> dict[str, dict[str, Any]]:
-    """Jobs of the past, where the server keeps them (job_history_enable)."""
-    return {job: table for job, table in pbs.jobs("-x").items() if table["job_state"] == "F"}
 
 
 def _summary(house: PbsHouse, delays: list[float], nodes: int, pilots: list[dict[str, Any]]) -> Harvest:

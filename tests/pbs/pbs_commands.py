@@ -34,6 +34,16 @@ class Pbs:
         found: dict[str, dict[str, Any]] = json.loads(self.run("qstat", "-f", "-t", "-F", "json", *options)).get("Jobs", {})
         return found
 
+    def past(self, job: str) -> dict[str, Any]:
+        """One job that has ended, by itself: what others have in their variables may spoil an answer of many."""
+        (found,) = self.jobs("-x", job).values()
+        return found
+
+    def past_ids(self, name: str) -> list[str]:
+        """Jobs of this name, in the queue and in the server's history."""
+        rows = [line.split() for line in self.run("qstat", "-x").splitlines()]
+        return [row[0].partition(".")[0] for row in rows if len(row) > 1 and row[1] == name]
+
     def nodes(self) -> dict[str, dict[str, Any]]:
         """As ``pbsnodes`` shows them."""
         found: dict[str, dict[str, Any]] = json.loads(self.run("pbsnodes", "-a", "-F", "json"))["nodes"]

@@ -61,7 +61,7 @@ def test_kill_comes_after_kill_delay(pbs: Pbs, tmp_path: Path) -> None:
     until(lambda: job not in pbs.jobs(), "the job to be gone")
     assert KILL_DELAY_SECONDS - 0.5 < time.monotonic() - began < KILL_DELAY_SECONDS + 2.0
     assert "heard" in log.read_text()
-    assert (pbs.jobs("-x")[job]["job_state"], pbs.jobs("-x")[job]["Exit_status"]) == ("F", 256 + 9)
+    assert (pbs.past(job)["job_state"], pbs.past(job)["Exit_status"]) == ("F", 256 + 9)
 
 
 def test_suspended_processes_stand_still(pbs: Pbs, fake: Fake, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_requeued_pilot_is_deleted_before_it_runs_again(house: PbsHouse) -> No
     held = set(house.pbs.running(house.pbs.primary))
     (pilot,) = (job for node, job in before.items() if node in held)
     until(lambda: pilot not in house.pbs.jobs(), "the requeued pilot to be deleted")
-    assert house.pbs.jobs("-x")[pilot]["run_count"] == 1
+    assert house.pbs.past(pilot)["run_count"] == 1
     assert {node: job for node, job in before.items() if node not in held}.items() <= house.pbs.running(house.pbs.scavenger).items()
 
 
@@ -123,7 +123,7 @@ def test_a_second_incarnation_exits_at_once(pbs: Pbs, tmp_path: Path) -> None:
     until(log.exists, "the first incarnation")
     pbs.run("qrerun", job)
     until(lambda: job not in pbs.jobs(), "the second incarnation to end")
-    ended = pbs.jobs("-x")[job]
+    ended = pbs.past(job)
     assert (ended["run_count"], ended["Exit_status"], log.read_text()) == (2, 0, "run\n")
 
 
@@ -132,8 +132,7 @@ def test_a_pilot_of_a_dead_daemon_runs_once(house: PbsHouse) -> None:
     house.kill()
     primary(house, 4, 1.0)
     until(lambda: not house.pbs.of(house.pbs.scavenger), "the second incarnations to end")
-    ended = house.pbs.jobs("-x")
-    assert {ended[job]["run_count"] for job in before.values()} == {2}
+    assert {house.pbs.past(job)["run_count"] for job in before.values()} == {2}
     for path in house.folder.glob("sleeps/runs-*"):
         path.unlink()
     house.begin()
@@ -167,17 +166,9 @@ def test_a_daemon_killed_at_any_instant_leaves_no_orphan_and_no_twin(house: PbsH
 
 def test_a_users_variables_break_the_json_and_nothing_else(house: PbsHouse) -> None:
     pbs = house.pbs
-    words = (
-        "-v",
-        "FOO=005,'BASH_FUNC_module%%=() {  eval `x`\n}'",
-        "-N",
-        'odd"\\name',
-        "-l",
-        "select=1:host=n2:ncpus=4",
-        "-o",
-        "/dev/null",
-    )
-    job = pbs.qsub("sleep 600", "-q", pbs.primary, "-l", "walltime=30:00", *words)
+    variables = "FOO=005,'BASH_FUNC_module%%=() {  eval `x`\n}'"
+    where = ("-l", "select=1:host=n2:ncpus=4", "-l", "walltime=30:00", "-o", "/dev/null", "-j", "oe")
+    job = pbs.qsub("sleep 600", "-q", pbs.primary, "-v", variables, "-N", 'odd"\\name', *where)
     with pytest.raises(json.JSONDecodeError):
         pbs.jobs()
     try:

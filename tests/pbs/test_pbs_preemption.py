@@ -42,5 +42,5 @@ def test_other_methods_than_requeueing_take_a_node_at_once_and_no_step(pbs: Pbs,
         house.filled(2)
         house.run("drain")
         past = history("digits", read([json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]))
-    assert (past.lost, past.repeated) == (0, 0)
-    assert len(past.steps) > 50
+        assert (past.lost, past.repeated) == (0, 0)
+        assert len(past.steps) > 50

@@ -58,7 +58,7 @@ def test_a_job_trains_to_its_end_on_all_its_nodes(pbs: Pbs, tmp_path: Path) -> N
     job = short.submit("-l", "select=2:ncpus=4", "-q", pbs.scavenger)
     until(lambda: job not in pbs.jobs(), "the job to complete", 90.0)
     assert "finished: 200 steps" in short.log()
-    assert pbs.jobs("-x")[job]["Exit_status"] == 0
+    assert pbs.past(job)["Exit_status"] == 0
 
 
 def test_a_preempted_job_makes_room_saves_and_goes_on(plain: Plain) -> None:
@@ -80,7 +80,7 @@ def test_a_job_whose_time_is_up_submits_its_successor(plain: Plain) -> None:
     plain.until_members(2)
     until(lambda: first not in plain.pbs.jobs(), "its time to be up", 60.0)
     (second,) = plain.pbs.jobs()
-    assert plain.pbs.jobs("-x")[first]["Exit_status"] == 75
+    assert plain.pbs.past(first)["Exit_status"] == 75
     until(lambda: re.search(r"generation=2\.\d+ .*closed=[1-9]", plain.log()) is not None, "a ring from the checkpoint", 60.0)
     assert second != first
     assert plain.pbs.jobs()[second]["Resource_List"]["select"] == "2:ncpus=4"
