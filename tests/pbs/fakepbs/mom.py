@@ -94,8 +94,8 @@ class Mom:
         del self._processes[job]
         for now, final in self._moves.pop(job):
             with contextlib.suppress(OSError):
-                if not Path(final).is_char_device():  # moved onto, /dev/null would become nobody's to write
-                    shutil.move(now, final)
+                shutil.copyfile(now, final)  # not moved: /dev/null would get the file's mode, and be nobody else's to write
+                now.unlink()
         self._ended(job, returncode if returncode >= 0 else SIGNALLED - returncode)
 
 
