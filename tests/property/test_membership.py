@@ -32,7 +32,7 @@ from commensald.coordinator.membership import Membership
 
 EXAMPLES = int(os.environ.get("COMMENSAL_EXAMPLES", "60"))
 """How many worlds each property tries; thousands were run when the protocol was made."""
-LIMITS = Limits(settle_seconds=0.1, form_timeout=3.0, orphan_limit=20.0)
+LIMITS = Limits(settle_seconds=0.1, form_timeout=3.0, orphan_limit=8.0)
 History = tuple[tuple[int, Generation], ...]
 
 
@@ -404,7 +404,7 @@ def test_the_ring_goes_on_once_the_faults_have_ended(members: int, choices: list
     if world.daemon is None:
         world.start_daemon()
     world.join()
-    world.fair(700)
+    world.fair(900)
     before = len(world.settled)
     world.fair(30)
     assert len(world.settled) > before, "no step is settled any more"

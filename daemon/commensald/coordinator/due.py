@@ -92,6 +92,9 @@ def consider(state: State, now: float) -> list[Effect]:
     fits = set(wanted) == set(inside) and (state.ring is None or state.ring.batch == state.batch_for(len(inside)))
     if fits or not wanted or now - state.changed < state.limits.settle_seconds:
         return effects
+    # With one who does not answer no ring can form, and those who wait for it would be blamed.
+    if any(now - state.members[name].seen > state.limits.lost_after for name in wanted):
+        return effects
     if not holders and state.silent and now < state.silent_until:
         return effects
     return [*effects, *transitions.propose(state, wanted, now, "another batch" if set(wanted) == set(inside) else "members changed")]

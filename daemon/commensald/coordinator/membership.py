@@ -35,8 +35,8 @@ from commensald.coordinator.state import State
 
 STALL_SECONDS = 0.5
 """A pause of our own loop longer than this gives everybody one full time-out."""
-QUIET_SECONDS = 0.5
-"""After a restart a broken ring is rebuilt when nobody has come back for this long."""
+LAST_HOLDERS = 10
+"""So many times longer may those be silent who alone hold the state."""
 
 
 class Membership(State):
@@ -236,25 +236,32 @@ class Membership(State):
             self.patience = max(self.patience, now + self.limits.lost_after)
         self.ticked = now
         effects: list[Effect] = []
-        if self._deaf(now):
-            self.patience = max(self.patience, now + self.limits.lost_after)
         if now >= self.patience:
-            for name in [name for name, entry in self.members.items() if now - entry.seen > self.limits.lost_after]:
-                effects += self.lose(name, f"silent for {self.limits.lost_after:g} s", now, silent=True)
+            for name, seconds in self._silent(now).items():
+                effects += self.lose(name, f"silent for {seconds:g} s", now, silent=True)
         return [*effects, *self._overdue(now), *due.advance(self, now)]
 
     # ---- time limits
 
-    def _deaf(self, now: float) -> bool:
-        """Whether to doubt ourselves, once: several members do not fall silent together as often as we are kept from hearing them."""
-        heard = max((entry.seen for entry in self.members.values()), default=now)
-        doubt = len(self.members) > 1 and now - heard > self.limits.lost_after and self.doubted != heard
-        self.doubted = heard if doubt else self.doubted
-        return doubt
+    def _silent(self, now: float) -> dict[str, float]:
+        """Members that have not been heard for too long, and how long that is.
+
+        If they are all that hold the state, nobody waits for them and their loss would cost what is not on disk: a busy machine starves
+        heartbeats more often than all die at once without their connections dropping. Then it takes ten times as long.
+        """
+        limit = self.limits.lost_after
+        late = {name: limit for name, entry in self.members.items() if now - entry.seen > limit}
+        holders = self.holders()
+        if not holders or not set(holders) <= set(late):
+            return late
+        longer = LAST_HOLDERS * limit
+        return {
+            name: longer if name in holders else limit for name in late if name not in holders or now - self.members[name].seen > longer
+        }
 
     def _overdue(self, now: float) -> list[Effect]:
         effects: list[Effect] = []
-        if self.halting is not None and now >= self.halting.deadline:
+        if self.halting is not None and now >= self.halting.deadline + self._grace(self.halting):
             for name in sorted(self.halting.waiting):
                 effects += self.lose(name, "did not halt", now, silent=True)
         if self.proposal is not None and not self.proposal.committed and now >= self.proposal.deadline:
@@ -262,6 +269,10 @@ class Membership(State):
         if self.ring is not None and self._stuck(self.ring, now):
             effects += transitions.halt(self, f"no progress for {self.limits.watchdog_seconds:g} s", now)
         return effects
+
+    def _grace(self, halting: Gathering) -> float:
+        """What members have beyond the deadline when all that hold the state are yet to answer."""
+        return LAST_HOLDERS * self.limits.lost_after if set(self.holders()) <= halting.waiting else 0.0
 
     def _form_timeout(self, proposal: Proposal, now: float) -> list[Effect]:
         late = [member for member in proposal.members if member not in proposal.formed]

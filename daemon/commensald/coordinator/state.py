@@ -38,8 +38,6 @@ class State:
         self.patience = now + limits.lost_after
         """Until then nobody is lost: after a start and after a stall of our own."""
         self.changed = now
-        self.doubted = now
-        """When somebody was heard for the last time before we doubted ourselves."""
         self.ticked = now
         self.gone_members: set[str] = set()
         self.acknowledged: dict[str, int] = {}
