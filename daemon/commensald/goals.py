@@ -19,6 +19,7 @@ from commensald.allocate.provision.takeover import takeover
 from commensald.coordinator.pace import Seen
 from commensald.trainings import Goal
 
+REACHED = "goal reached"
 RECENT_PART = 0.5
 """Of its steps; how it began says little about how it goes on, and the model's one hyperbola seldom fits both."""
 REFITS = 40
@@ -40,7 +41,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
 def ended(goal: Goal, loss: float | None, node_hours: float, now: float) -> str | None:
     """Why the training is over, if it is; ``loss`` is that of late, if known."""
     if goal.loss is not None and loss is not None and loss <= goal.loss:
-        return f"goal reached: loss {loss:.4g}"
+        return f"{REACHED}: loss {loss:.4g}"
     if goal.deadline is not None and now >= goal.deadline:
         missed = "" if goal.loss is None else f", goal missed: loss {'unknown' if loss is None else f'{loss:.4g}'} instead of {goal.loss:g}"
         return f"its deadline has passed{missed}"

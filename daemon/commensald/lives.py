@@ -79,6 +79,8 @@ class Lives:
     def submit(self, spec: TrainingSpec, public_key: str) -> None:
         """Take a new training. Raises InputError."""
         check(spec, f"training {spec.name}")
+        if spec.goal.deadline is not None and spec.goal.deadline <= time.time():
+            raise InputError(f"training {spec.name}: goal.deadline: has passed {time.time() - spec.goal.deadline:.0f} s ago")
         if spec.owner != self._owner:
             raise InputError(f"training {spec.name}: this daemon runs trainings of {self._owner}, not of {spec.owner or 'nobody'}")
         known = self._records.get(spec.name)
@@ -216,15 +218,16 @@ class Lives:
         """Of every ring."""
         return tuple(self._rings.status(name) for name in sorted(self._admitted))
 
-    def rows(self) -> tuple[TrainingRow, ...]:
-        """For a listing, in the order of submission."""
-        return tuple(self._row(each) for each in sorted(self._records.values(), key=lambda each: each.submitted))
+    def rows(self, waits: Mapping[str, str]) -> tuple[TrainingRow, ...]:
+        """For a listing, in the order of submission; ``waits`` says why a training has no node."""
+        return tuple(self._row(each, waits) for each in sorted(self._records.values(), key=lambda each: each.submitted))
 
-    def _row(self, record: TrainingRecord) -> TrainingRow:
+    def _row(self, record: TrainingRecord, waits: Mapping[str, str]) -> TrainingRow:
         spec = record.spec
         status = self._rings.status(spec.name) if spec.name in self._admitted else None
         steps, samples = (status.settled, status.samples) if status else self._ledger.settled(spec.name)
-        waits = record.state is TrainingState.ACTIVE and record.retry_at is not None and record.retry_at > time.time()
+        seen = self._ledger.pace(spec.name)
+        rests = record.state is TrainingState.ACTIVE and record.retry_at is not None and record.retry_at > time.time()
         return TrainingRow(
             name=spec.name,
             state=record.state,
@@ -234,13 +237,15 @@ class Lives:
             max_nodes=spec.max_nodes,
             steps=steps,
             samples=samples,
-            epoch=status.epoch if status else 0,
-            loss=status.loss if status else None,
+            epoch=status.epoch if status else seen.epoch,
+            loss=status.loss if status else seen.loss,
             failures=record.failures,
-            retry_in_seconds=record.retry_at - time.time() if waits and record.retry_at is not None else None,
+            retry_in_seconds=record.retry_at - time.time() if rests and record.retry_at is not None else None,
             tail=record.tail,
             checkpoint_error=status.checkpoint_error if status else None,
             outlook=self._learnt[spec.name][2].outlook if spec.name in self._learnt else None,
+            waits=waits.get(spec.name, "") if record.state is TrainingState.ACTIVE else "",
+            goal_reached=_reached(record),
             folder=spec.folder,
         )
 
@@ -298,6 +303,12 @@ def demand(record: TrainingRecord, learnt: Learnt, nodes: Collection[str], now: 
         nodes=frozenset(nodes),
         active=active,
     )
+
+
+def _reached(record: TrainingRecord) -> bool | None:
+    """Whether the loss asked for was reached; ``None`` without one, or before the end."""
+    ended = record.state is TrainingState.FINISHED and record.spec.goal.loss is not None
+    return record.tail.startswith(goals.REACHED) if ended else None
 
 
 def _fewest(spec: TrainingSpec, learnt: Learnt) -> int:

@@ -70,7 +70,8 @@ Any: TypeAlias = Ping | Submit | Trainings | Status | Windows | Pause | Resume |
 class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
     """A training in a listing; ``tail`` holds the last lines of a script that failed, ``checkpoint_error`` why the last save did.
 
-    ``starting`` counts nodes whose members are yet to come; ``outlook`` is what its goal takes.
+    ``starting`` counts nodes whose members are yet to come; ``outlook`` is what its goal takes, ``goal_reached`` whether its loss was
+    reached once it has ended; ``waits`` says why an active one has no node.
     """
 
     name: str
@@ -88,6 +89,8 @@ class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
     tail: str
     checkpoint_error: str | None = None
     outlook: Outlook | None = None
+    goal_reached: bool | None = None
+    waits: str = ""
     folder: str
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from commensald import limits, reconcile, requests
+from commensald import limits, reconcile, requests, waiting
 from commensald.allocate.units import speedup
 from commensald.cluster import Snapshot
 from commensald.config import CapTable, Config
@@ -51,6 +51,7 @@ class Service:
         self._lives = Lives(ledger, rings, config.backoff, owner, emit)
         self._policy = policy(config)
         self._scaling = Scaling()
+        self._waits: dict[str, str] = {}
         self._stopped: str | None = None
         self._began = time.monotonic()
         self._next_poll = 0.0
@@ -116,7 +117,7 @@ class Service:
             requests.Resume: lambda asked: self._change(self._lives.resume, asked.training),
             requests.Cancel: lambda asked: self._change(self._lives.cancel, asked.training),
             requests.Drain: lambda asked: self._change(self._drain, asked.undo),
-            requests.Trainings: lambda _: requests.Done(trainings=self._lives.rows()),
+            requests.Trainings: lambda _: requests.Done(trainings=self._lives.rows(self._waits)),
             requests.Status: lambda _: requests.Done(status=self._status()),
             requests.Windows: lambda _: requests.Done(windows=rows(self._known_forecast(), self._observer.now())),
         }
@@ -165,20 +166,21 @@ class Service:
                 self._rings.deadline(name, seconds)
 
     async def _decide(self, snapshot: Snapshot, forecast: Forecast) -> None:
-        demands = self._lives.demands(draining=self._ledger.draining() or self._stopped is not None)
-        demands = self._scaled(limits.capped(self._config.limits, demands), forecast)
+        asked = self._lives.demands(draining=self._ledger.draining() or self._stopped is not None)
+        free = sum(each.open(forecast.made) for each in forecast.windows)
+        demands = self._scaled(limits.capped(self._config.limits, asked), free)
         if self._config.allocate.unit == "speedup":
             demands = tuple(speedup(each) for each in demands)
         pilots, policy = self._fleet.pilots(), self._policy_now()
         decision = await asyncio.to_thread(decide, snapshot, forecast, demands, pilots, self._observer.now(), policy)
         self._rings.assign({each.training: decision.nodes.get(each.training, frozenset()) for each in demands})
+        self._waits = waiting.reasons(asked, demands, decision.nodes, free)
         for note in decision.notes:
             log.warning("%s", note)
         await self._act(decision, snapshot.facts.grace_seconds)
 
-    def _scaled(self, demands: tuple[Demand, ...], forecast: Forecast) -> tuple[Demand, ...]:
+    def _scaled(self, demands: tuple[Demand, ...], nodes: int) -> tuple[Demand, ...]:
         """As the autoscaler allows; whom it rejects is cancelled."""
-        nodes = sum(each.open(forecast.made) for each in forecast.windows)
         held, rejected = self._scaling.hold(demands, nodes, time.monotonic(), self._config.allocate)
         for name in rejected:
             log.warning("training %s is rejected: %d nodes are too few for all", name, nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -161,6 +162,10 @@ def _fault_in_numbers(spec: TrainingSpec) -> str | None:
         return f"training.weight: expected a positive number, got {spec.weight}"
     if spec.batch.per_node is not None and spec.batch.per_node < 1:
         return f"batch.per_node: expected 1 or more, got {spec.batch.per_node}"
+    if spec.goal.loss is not None and not math.isfinite(spec.goal.loss):
+        return f"goal.loss: expected a finite number, got {spec.goal.loss}"
+    if spec.goal.budget is not None and not 0 < spec.goal.budget < math.inf:
+        return f"goal.budget: expected node-hours above 0, got {spec.goal.budget}"
     for key in ("stall_seconds", "warmup_seconds"):
         value = getattr(spec.rescale, key)
         if value is not None and not 0 <= value < float("inf"):

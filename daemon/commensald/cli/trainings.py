@@ -55,6 +55,8 @@ def trainings(socket: Path, as_json: bool) -> None:
             click.echo(f"\n{each.name}: {each.tail}")
         if each.outlook is not None and each.state is TrainingState.ACTIVE:
             click.echo(f"\n{each.name}: {_outlook(each.outlook)}")
+        if each.waits:
+            click.echo(f"\n{each.name}: waits: {each.waits}")
         if each.checkpoint_error is not None:
             click.echo(f"\n{each.name}: the last save failed: {each.checkpoint_error}")
 

@@ -6,6 +6,8 @@ import logging
 import time
 from typing import Protocol
 
+import msgspec
+
 from commensal.messages import Measured, Report, Saved, SaveFailed, SettledStep
 from commensald.coordinator.pace import Pace, Seen
 from commensald.coordinator.saving import SaveClock
@@ -30,17 +32,16 @@ class History:
         self.training = training
         self._counts, self._emit = counts, emit
         self.settled, self.samples = counts.settled(training)
-        self.epoch = 0
-        self.loss: float | None = None
+        seen = counts.pace(training)
+        self.epoch, self.loss = seen.epoch, seen.loss
         self.batch: int | None = None
         self.measured: dict[str, float] = {}
-        self.checkpoint: int | None = None
+        self.checkpoint, self.steps_lost = seen.checkpoint, seen.steps_lost
         self.checkpoint_error: str | None = None
-        self.steps_lost = 0
         self._sizes: dict[int, int] = {}
         """Samples of the steps that no checkpoint holds yet."""
         self.clock = SaveClock(now)
-        self.pace = Pace(counts.pace(training))
+        self.pace = Pace(seen)
 
     def report(self, report: Report) -> None:
         """Take what is new in a report; leads repeat what they do not know to have arrived."""
@@ -51,8 +52,9 @@ class History:
             self._counts.record_settled(self.training, self.settled, self.samples)
 
     def keep_pace(self) -> None:
-        """Let what is known of its speed survive the daemon."""
-        self._counts.record_pace(self.training, self.pace.seen())
+        """Let what is known of its speed and course survive the daemon."""
+        shown = {"epoch": self.epoch, "loss": self.loss, "checkpoint": self.checkpoint, "steps_lost": self.steps_lost}
+        self._counts.record_pace(self.training, msgspec.structs.replace(self.pace.seen(), **shown))
 
     def _settle(self, step: SettledStep) -> None:
         at = time.time() - step.closed_ago
@@ -81,6 +83,7 @@ class History:
         self.clock.losses += 1
         self._emit("steps.lost", training=self.training, first=closed + 1, last=self.settled)
         self.settled = closed
+        self.keep_pace()
         self.pace.losses.back(closed)
 
     def measure(self, message: Measured) -> None:
@@ -93,6 +96,7 @@ class History:
         self.checkpoint, self.checkpoint_error = message.step, None
         self._sizes = {step: size for step, size in self._sizes.items() if step > message.step}
         self.clock.saved(message.seconds, message.stall_seconds, now)
+        self.keep_pace()
         self._emit(
             "checkpoint",
             training=self.training,

@@ -21,13 +21,17 @@ SETTLED_PACE = 5
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept over the daemon's life: the median of each (nodes, batch), rescales, the noise scale, nodes times seconds of stepping,
-    the course of the loss."""
+    the course of the loss; and what is shown of a training that is not coordinated now."""
 
     steps: tuple[Observation, ...] = ()
     rescales: tuple[Rescale, ...] = ()
     noise_scale: float | None = None
     node_seconds: float = 0.0
     losses: tuple[LossPoint, ...] = ()
+    epoch: int = 0
+    loss: float | None = None
+    checkpoint: int | None = None
+    steps_lost: int = 0
 
 
 class Pace:

@@ -139,6 +139,7 @@ class Coordinator:
     def retire(self, training: str) -> None:
         """Forget this training; members that are left are sent away."""
         course = self._courses.pop(training)
+        course.history.keep_pace()
         for member in list(course.membership.members):
             self._carry_out(course, course.membership.lose(member, "the training has ended", time.monotonic()))
 
