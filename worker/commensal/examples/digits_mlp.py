@@ -1,7 +1,7 @@
 """A multilayer perceptron with dropout on scikit-learn's handwritten digits.
 
 python digits_mlp.py --steps 500        # alone, on a laptop
-commensal submit digits.toml            # the same file, in the holes of a cluster
+commensal submit FILE.toml              # the same file, in the holes of a cluster
 """
 
 from __future__ import annotations
