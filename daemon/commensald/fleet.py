@@ -35,6 +35,7 @@ class Fleet:
         self._preempted: set[str] = set()
         self._refusals = 0
         self._not_before = 0.0
+        self._began = time.time()
         self.jobs: dict[str, Job] = {}
         """The queue's view, by uuid."""
 
@@ -163,7 +164,8 @@ class Fleet:
     def _close(self, name: str, greeted: bool) -> None:
         now, asked = time.time(), name in self._cancelled or name in self._preempted
         pilot = self._records.pop(name)
-        died = limits.died_at_once(pilot, now, greeted=greeted, asked=asked)
+        # Whom an earlier daemon has heard we do not know.
+        died = pilot.submitted >= self._began and limits.died_at_once(pilot, now, greeted=greeted, asked=asked)
         reason = limits.DIED_AT_ONCE if died else "absent from the queue"
         if died:
             log.warning("pilot %s (job %s) died at once on %s; see %s/%s.log", name, pilot.job, pilot.node, self._config.folder, name)

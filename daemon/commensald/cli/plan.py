@@ -113,13 +113,15 @@ def _print(report: Report) -> None:
     limits += [] if goal.budget is None else [f"for at most {goal.budget:g} {report.unit}"]
     click.echo(", ".join(limits))
     columns = ("PLAN", "MIX", "NODES", "STEPS", "TIME", "90 % BETWEEN", f"COST ({report.unit})", "RISK")
-    print_table(columns, [_row(each) for each in (report.plan, *report.alternatives)])
+    print_table(columns, [_row(each, goal) for each in (report.plan, *report.alternatives)])
     for note in report.notes:
         click.echo(f"note: {note}")
 
 
-def _row(each: Plan) -> tuple[str, ...]:
+def _row(each: Plan, goal: Goal) -> tuple[str, ...]:
     mix = " + ".join(f"{count} {name}" for name, count in each.mix.items())
     between = "-" if each.seconds_low is None else f"{duration(each.seconds_low)} .. {duration(each.seconds_high, 'never')}"
     risk = "-" if each.risk is None else f"{each.risk:.0%}"
-    return each.why, mix, str(each.nodes), number(each.steps), duration(each.seconds), between, number(each.cost, 2), risk
+    late = ", late" if goal.deadline_seconds is not None and each.seconds > goal.deadline_seconds else ""
+    dear = ", over budget" if goal.budget is not None and each.cost > goal.budget else ""
+    return f"{each.why}{late}{dear}", mix, str(each.nodes), number(each.steps), duration(each.seconds), between, number(each.cost, 2), risk

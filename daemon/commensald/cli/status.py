@@ -77,6 +77,7 @@ def windows(socket: Path, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
+    _warn_of_stale(socket)
     columns = ("NODE", "OPENS", "CLOSES", "FREE IN 5 MIN", "PILOT", "CLAIMED BY", "REASON")
     print_table(
         columns,
@@ -93,6 +94,12 @@ def windows(socket: Path, as_json: bool) -> None:
             for each in found
         ],
     )
+
+
+def _warn_of_stale(socket: Path) -> None:
+    report = ask(socket, requests.Status()).status
+    if report is not None and report.frozen:
+        click.echo(f"note: as last seen {duration(report.snapshot_age_seconds, 'never')} ago: {report.frozen}", err=True)
 
 
 @click.command()
