@@ -114,6 +114,7 @@ def test_when_all_are_asked_the_last_ones_save_and_it_resumes_there(stage: Stage
     found = checkpoint.newest(stage.home)
     assert found is not None
     assert found.step == settled
+    assert [step["step"] for step in stage.of("step")] == list(range(1, settled + 1)), "the last step is told, too"
     stage.join()
     goes_on(stage)
 

@@ -182,8 +182,12 @@ class Link(threading.Thread):
             with self.lock:
                 self._look(time.monotonic())
         with self.lock:
-            self.report()
-            self._say()
+            self._part()
+
+    def _part(self) -> None:
+        """The last words of this member. The first of the ring may have gone without a report: whoever knows a settled step tells it."""
+        self._send_report()
+        self._say()
         self._line.close()
 
     def _wait(self) -> None:
@@ -316,7 +320,11 @@ class Link(threading.Thread):
     def report(self) -> None:
         """The first of the ring tells of settled steps, again and again until the coordinator is known to have them."""
         ring = self.machine.ring
-        if self.reports and (self.done or (ring is not None and ring.seats[0].member == self.identity.member)):
+        if self.done or (ring is not None and ring.seats[0].member == self.identity.member):
+            self._send_report()
+
+    def _send_report(self) -> None:
+        if self.reports:
             now = time.monotonic()
             steps = tuple(msgspec.structs.replace(step, closed_ago=now - step.closed_ago) for step in list(self.reports)[:REPORT_STEPS])
             self._line.send(Report(member=self.identity.member, steps=steps))
@@ -350,6 +358,7 @@ class Link(threading.Thread):
             budget=self._welcome.exit_budget,
         ):
             case leaving.Verdict.GO:
+                self._part()
                 self.exit(0 if machine.closed is None else FENCED)
             case leaving.Verdict.ASK:
                 self._told = True
