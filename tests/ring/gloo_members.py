@@ -75,7 +75,7 @@ def train(ring: Alone, out: Path, steps: int = 12) -> None:
     """Train and save what came out."""
     net = model()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9, weight_decay=0.01)
-    loop._ring = lambda folder, seconds: ring  # the members' only difference
+    loop._ring = lambda folder, seconds, batches: ring  # the members' only difference
     training = loop.Training(net, optimizer, Shifted(), batch_size=32, micro_batch=6, steps=steps, clip_norm=1.0)
     losses: list[float] = []
     training.on_step(lambda step: losses.append(step.loss))

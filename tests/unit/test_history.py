@@ -6,6 +6,7 @@ import pytest
 
 from commensal.messages import Saved, SaveFailed
 from commensald.coordinator.history import History
+from commensald.coordinator.pace import Seen
 
 
 class NoCounts:
@@ -16,6 +17,12 @@ class NoCounts:
 
     def settled(self, training: str) -> tuple[int, int]:
         return 0, 0
+
+    def record_pace(self, training: str, seen: Seen) -> None:
+        assert training == "t"
+
+    def pace(self, training: str) -> Seen:
+        return Seen()
 
 
 def test_of_saves_that_fail_in_a_row_the_first_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -215,11 +215,11 @@ class Link(threading.Thread):
         self._refill(now)
 
     def _refill(self, now: float) -> None:
-        """Start spares anew once the ring has been steady for a while: changes come in bursts, and starting costs what leaving needs."""
+        """Start spares anew once nothing has changed for a while: changes come in bursts, and starting costs what leaving needs."""
         ring = self.machine.ring.generation if self.machine.ring is not None and self.machine.transfer is None else None
         if ring != self._steady[0]:
             self._steady = (ring, now)
-        elif ring is not None and now - self._steady[1] > STEADY_SECONDS:
+        elif self.machine.next is None and now - self._steady[1] > STEADY_SECONDS:
             self.generations.refill()
 
     def _say(self) -> None:
