@@ -26,8 +26,8 @@ class Pbs:
         return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
 
     def qsub(self, script: str, *options: str) -> str:
-        """The id of the job."""
-        return self.run("qsub", *options, stdin=script).strip()
+        """The id of the job; what it prints goes nowhere."""
+        return self.run("qsub", "-o", os.devnull, "-e", os.devnull, *options, stdin=script).strip()
 
     def jobs(self, *options: str) -> dict[str, dict[str, Any]]:
         """Everything in the queue, or what ``qstat`` shows with these options."""
