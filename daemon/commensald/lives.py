@@ -168,13 +168,16 @@ class Lives:
     def _conclude(self, name: str) -> None:
         """It has finished by itself, or its goal says that it has: then it is saved and its nodes are given back."""
         status, goal = self._rings.status(name), self._records[name].spec.goal
-        reason = None if status.finished else goals.ended(goal, status.recent_loss, status.node_hours, time.time())
+        reason = goals.ended(goal, status.recent_loss, status.node_hours, time.time())
+        if status.finished and not (reason or "").startswith(goals.REACHED):
+            reason = None  # its last step came before its deadline or its budget's end was seen
         if status.finished or reason is not None:
             self._set(name, TrainingState.FINISHED)
         if reason is not None:
             self._ledger.record_failure(name, 0, None, reason)
             self._reload(name)
             self._emit("training.ended", training=name, reason=reason)
+        if reason is not None and not status.finished:
             self._rings.stop(name, reason)
 
     def _forgive(self, name: str) -> None:
@@ -226,7 +229,7 @@ class Lives:
         spec = record.spec
         status = self._rings.status(spec.name) if spec.name in self._admitted else None
         steps, samples = (status.settled, status.samples) if status else self._ledger.settled(spec.name)
-        seen = self._ledger.pace(spec.name)
+        shown = status or self._ledger.pace(spec.name)
         rests = record.state is TrainingState.ACTIVE and record.retry_at is not None and record.retry_at > time.time()
         return TrainingRow(
             name=spec.name,
@@ -237,8 +240,8 @@ class Lives:
             max_nodes=spec.max_nodes,
             steps=steps,
             samples=samples,
-            epoch=status.epoch if status else seen.epoch,
-            loss=status.loss if status else seen.loss,
+            epoch=shown.epoch,
+            loss=shown.loss,
             failures=record.failures,
             retry_in_seconds=record.retry_at - time.time() if rests and record.retry_at is not None else None,
             tail=record.tail,

@@ -119,11 +119,14 @@ def test_each_settled_step_is_told_once_however_often_it_is_reported() -> None:
 
 def test_steps_beyond_the_state_that_a_ring_starts_from_are_lost() -> None:
     told: list[dict[str, object]] = []
-    history = History("t", Counts(), lambda kind, **fields: told.append({"kind": kind, **fields}), 0.0)
+    counts = Counts()
+    history = History("t", counts, lambda kind, **fields: told.append({"kind": kind, **fields}), 0.0)
     history.report(Report(member="a", steps=tuple(settled_step(number) for number in range(1, 6))))
     history.saved(Saved(member="a", step=3, seconds=0.1, stall_seconds=0.0, size_bytes=1), 1.0)
     history.began(3)
     assert (history.settled, history.samples, history.steps_lost) == (3, 6, 2)
     assert told[-1] == {"kind": "steps.lost", "training": "t", "first": 4, "last": 5}
+    assert (counts.seen.steps_lost, counts.seen.checkpoint) == (2, 3)
+    assert [point.step for point in counts.seen.losses] == [1, 2, 3], "what is kept has not the lost steps' losses"
     history.began(7)
     assert history.settled == 3, "steps closed but not yet reported are still to come"

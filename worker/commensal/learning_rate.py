@@ -23,7 +23,7 @@ def factor(rule: str | None, batch: int, smallest: int, noise_scale: float | Non
 def gain(batch: int, smallest: int, noise_scale: float) -> float:
     """AdaScale's gain: how many steps of ``smallest`` one is worth, from 1 (no noise) to batch / smallest (nothing but noise).
 
-    (variance + square) / (variance / scale + square), with the variance of a step of ``smallest`` (Johnson et al. 2020, section 3). With
-    AdaScale a schedule counts steps by it.
+    (variance + square) / (variance / scale + square), with the variance of a step of ``smallest`` (Johnson et al. 2020, section 3). There
+    a schedule counts steps by it; ours counts each step as one.
     """
     return (noise_scale / smallest + 1) / (noise_scale / batch + 1)

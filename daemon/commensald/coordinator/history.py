@@ -83,8 +83,8 @@ class History:
         self.clock.losses += 1
         self._emit("steps.lost", training=self.training, first=closed + 1, last=self.settled)
         self.settled = closed
-        self.keep_pace()
         self.pace.losses.back(closed)
+        self.keep_pace()
 
     def measure(self, message: Measured) -> None:
         """Note figures of settled parameters."""

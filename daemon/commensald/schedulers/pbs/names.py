@@ -35,12 +35,6 @@ def array_of(text: str) -> str | None:
     return f"{match[1]}[]{match[3]}" if match is not None and match[2] else None
 
 
-def is_array(text: str) -> bool:
-    """Whether this id is that of a whole array."""
-    match = _ARRAY.fullmatch(text)
-    return match is not None and not match[2]
-
-
 def submitted_id(output: str) -> str:
     """The id in what qsub printed, the last line that is one, whatever a site's hook printed around it. Raises WrongNameError."""
     lines = (line.strip() for line in reversed(output.split("\n")))
