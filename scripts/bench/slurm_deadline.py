@@ -17,8 +17,7 @@ from typing import Any
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
-from account import account, forget
-from installation import ROOT, VERSION, Installation
+from installation import ROOT, choices, chosen, leave
 
 MINUTES = 2.0
 SCRIPT = ROOT / "tests" / "slurm" / "scripts" / "wide.py"
@@ -60,11 +59,10 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--state-mib", type=float, default=200.0)
     parser.add_argument("--nodes", type=int, default=3)
-    parser.add_argument("--version", default=VERSION, help="of Slurm: 22.05, 24.11 or 26.05 (the installed one)")
-    parser.add_argument("--keep", action="store_true", help="leave logs and folder for a look")
+    choices(parser)
     options = parser.parse_args()
     give_up = time.monotonic() + (options.runs / options.nodes + 2) * (MINUTES * 60.0 + 40.0)
-    with Installation("deadline", options.nodes, version=options.version) as where:
+    with chosen("deadline", options, options.nodes) as where:
         print(where.release)
         where.start_daemon(pilots={"max_minutes": MINUTES, "standing": 0, "minimum_window_seconds": 30.0})
         for number in range(options.nodes):
@@ -76,7 +74,7 @@ def main() -> int:
     for each in found:
         print(f"{each.training}: closed {each.closed}, resumed {each.resumed}, last save {each.save_seconds:.2f} s {'MISS' * each.missed}")
     print(f"{len(found)} runs to the limit with {options.state_mib:g} MiB, {sum(each.missed for each in found)} misses")
-    print(f"kept {where.folder}") if options.keep else forget(account())
+    leave(where, options.keep)
     return int(len(found) < options.runs or any(each.missed for each in found))
 
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
-from account import account, forget
-from installation import VERSION, Installation, until
+from installation import Installation, choices, chosen, leave, until
 
 from commensald.demo.history import history
 from commensald.demo.record import read
@@ -123,15 +122,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=10, help="of the daemon (%(default)s)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--version", default=VERSION, help="of Slurm: 22.05, 24.11 or 26.05 (the installed one)")
-    parser.add_argument("--keep", action="store_true", help="leave logs and folder for a look")
+    choices(parser)
     options = parser.parse_args()
-    with Installation("faults", version=options.version) as where:
+    with chosen("faults", options) as where:
         print(where.release)
         found = measure(where, options.kills, options.seed)
     for key, value in msgspec.structs.asdict(found).items():
         print(f"{key:<18} {value}")
-    print(f"kept {where.folder}") if options.keep else forget(account())
+    leave(where, options.keep)
     return int(found.steps_lost + found.samples_repeated + found.twins + found.left_over > 0 or not found.steps_while_away)
 
 

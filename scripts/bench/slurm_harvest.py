@@ -17,8 +17,7 @@ from pathlib import Path
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
-from account import account, forget
-from installation import VERSION, Installation, until
+from installation import Installation, choices, chosen, leave, until
 from primaries import Backfill, Planned, backfill, play, script
 from waits import Wait, waits
 
@@ -78,7 +77,7 @@ def measure(where: Installation, seconds: float, seed: int) -> Harvest:
 
 
 def _played(where: Installation, jobs: list[Planned]) -> tuple[list[float], Backfill]:
-    where.slurm("sdiag", "--reset")
+    where.administer("sdiag", "--reset")
     delays = play(where, jobs)
     return delays, backfill(where.slurm("sdiag"))
 
@@ -95,7 +94,7 @@ def _summary(
         jobs=jobs,
         felt_median=statistics.median(job.felt for job in jobs),
         felt_worst=max(job.felt for job in jobs),
-        waits=tuple(waits((where.folder / "slurm" / "log" / "slurmctld.log").read_text())),
+        waits=tuple(waits(where.controller_log())),
         backfill_without=cycles[0],
         backfill_beside=cycles[1],
         pilots=sum(event["kind"] == "pilot.submitted" for event in events),
@@ -141,19 +140,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=180.0, help="length of the script of primary jobs (%(default)g)")
     parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--version", default=VERSION, help="of Slurm: 22.05, 24.11 or 26.05 (the installed one)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures here")
-    parser.add_argument("--keep", action="store_true", help="leave logs and folder for a look")
+    choices(parser)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    with Installation("harvest", options.nodes, version=options.version) as where:
+    with chosen("harvest", options, options.nodes) as where:
         print(where.release)
         found = measure(where, options.seconds, options.seed)
     print(table(found))
     if options.json:
         options.json.write_bytes(msgspec.json.encode(found) + b"\n")
-    print(f"kept {where.folder}") if options.keep else forget(account())
+    leave(where, options.keep)
     lost = found.steps_lost + found.samples_repeated + found.left_over
     return int(lost > 0 or found.felt_median > 1.0 or found.felt_worst > 2.0)
 

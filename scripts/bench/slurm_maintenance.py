@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "slurm"))
-from account import account, forget
-from installation import VERSION, Installation, until
+from installation import Installation, choices, chosen, leave, until
 
 from commensald.demo.history import history
 from commensald.demo.record import GenerationMade, read
@@ -39,7 +38,7 @@ def measure(where: Installation, ahead_seconds: int) -> Maintenance:
     asked = time.time()
     starts = time.strftime("%FT%T", time.localtime(asked + ahead_seconds))
     when = ("reservationname=maintenance", f"starttime={starts}", f"duration={LASTS_SECONDS // 60}")
-    where.slurm("scontrol", "create", "reservation", *when, "nodes=ALL", "flags=maint,ignore_jobs", f"users={where.account.user}")
+    where.administer("scontrol", "create", "reservation", *when, "nodes=ALL", "flags=maint,ignore_jobs", f"users={where.account.user}")
     where.start_daemon()
     where.submit(TRAINING)
     until(lambda: len(where.members()) == len(where.nodes), "all members", 60.0)
@@ -73,15 +72,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ahead", type=int, default=180, metavar="SECONDS", help="when it begins (%(default)s)")
     parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--version", default=VERSION, help="of Slurm: 22.05, 24.11 or 26.05 (the installed one)")
-    parser.add_argument("--keep", action="store_true", help="leave logs and folder for a look")
+    choices(parser)
     options = parser.parse_args()
-    with Installation("maintenance", options.nodes, version=options.version) as where:
+    with chosen("maintenance", options, options.nodes) as where:
         print(where.release)
         found = measure(where, options.ahead)
     for key, value in msgspec.structs.asdict(found).items():
         print(f"{key:<26} {value:.1f}" if isinstance(value, float) else f"{key:<26} {value}")
-    print(f"kept {where.folder}") if options.keep else forget(account())
+    leave(where, options.keep)
     late = found.last_pilot_gone_seconds >= found.begins_seconds
     return int(late or found.resumed != found.closed or found.steps_lost + found.samples_repeated > 0)
 

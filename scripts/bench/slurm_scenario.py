@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PARTS: dict[str, tuple[str, ...]] = {
-    "slurm_harvest.py": ("--seconds", "90"),
+    "slurm_harvest.py": (),
     "slurm_faults.py": ("--kills", "3"),
     "slurm_maintenance.py": (),
     "slurm_deadline.py": ("--runs", "3"),
@@ -23,18 +23,18 @@ def main() -> int:
     """Exit code 1 when a part failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--version", action="append", help="of Slurm: 22.05, 24.11 or 26.05, perhaps several times (the installed one)")
-    parser.add_argument("--short", action="store_true", help="a quarter of an hour for each version instead of half an hour")
+    parser.add_argument("--containers", action="store_true", help="on the cluster of containers (scripts/docker), perhaps beside versions")
+    parser.add_argument("--short", action="store_true", help="fewer kills and deadlines: 18 minutes for each cluster instead of 25")
     options = parser.parse_args()
-    failed = [
-        f"{part} {version or ''}" for version in options.version or [None] for part in PARTS if not _passes(part, version, options.short)
-    ]
+    clusters = [("--version", each) for each in options.version or ()] + [("--containers",)] * options.containers or [()]
+    failed = [" ".join((part, *cluster)) for cluster in clusters for part in PARTS if not _passes(part, cluster, options.short)]
     print(f"\nfailed: {', '.join(failed) or 'none'}")
     return int(bool(failed))
 
 
-def _passes(part: str, version: str | None, short: bool) -> bool:
+def _passes(part: str, cluster: tuple[str, ...], short: bool) -> bool:
     began = time.monotonic()
-    command = [sys.executable, str(HERE / part), *(["--version", version] if version else []), *(PARTS[part] if short else ())]
+    command = [sys.executable, str(HERE / part), *cluster, *(PARTS[part] if short else ())]
     print(f"\n$ {' '.join(command[1:])}", flush=True)
     code = subprocess.run(command, check=False).returncode
     print(f"exit code {code} after {time.monotonic() - began:.0f} s", flush=True)

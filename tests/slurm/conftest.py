@@ -8,8 +8,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from account import account, forget
-from installation import VERSION, Installation, until
+from installation import GRACE_SECONDS, VERSION, Installation, until
+from native import Native
 
 PATH = "/usr/sbin:/usr/bin:/bin"
 
@@ -19,11 +19,12 @@ def cluster() -> Iterator[Installation]:
     """Four nodes of the ordinary user's own."""
     if os.geteuid() != 0 and VERSION is None and shutil.which("slurmctld", path=PATH) is None:
         pytest.skip("Slurm is not installed and only root may install it: scripts/slurm-cluster up")
+    native = Native("slurm", 4, GRACE_SECONDS, VERSION)
     try:
-        with Installation("slurm") as where:
+        with Installation("slurm", native) as where:
             yield where
     finally:
-        forget(account())
+        native.forget()
 
 
 @pytest.fixture

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -12,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from account import PATH, Account, account
+from containers import Containers
+from native import Native
 
 from commensald import requests
 from commensald.cli.ask import ask
@@ -20,7 +24,6 @@ from commensald.cli.lazy import Failed
 
 ROOT = Path(__file__).parents[2]
 GRACE_SECONDS = 4
-CLUSTER = ROOT / "scripts" / "slurm-cluster"
 VERSION = os.environ.get("COMMENSAL_TEST_SLURM") or None
 """The installed one if not given."""
 DAEMON = ("-c", "from commensald.cli.daemon import main; main()")
@@ -32,44 +35,41 @@ ENDLESS = ("--steps", "10000000")
 class Installation:
     """Context manager: entering starts the cluster, leaving ends everything and checks nothing."""
 
-    def __init__(self, name: str, nodes: int = 4, grace_seconds: int = GRACE_SECONDS, version: str | None = VERSION) -> None:
-        self.account: Account = account()
+    def __init__(self, name: str, cluster: Native | Containers) -> None:
+        self._cluster = cluster
+        self.account, self.nodes, self.environment = cluster.account, cluster.nodes, cluster.environment
         self.folder = self.account.home / name
-        self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
-        self._grace_seconds = grace_seconds
         self._socket = self.folder / "commensald.sock"
         self._daemon: subprocess.Popen[bytes] | None = None
-        self._version = [] if version is None else ["--version", version]
-        self.environment = {"SLURM_CONF": str(self.folder / "slurm" / "etc" / "slurm.conf"), "PATH": f"{self._programs}:{PATH}"}
 
     def __enter__(self) -> Self:
-        self.account.run(["mkdir", "-p", str(self.folder / "trainings")], {})
-        # By us: root's is everybody's, another account's would be gone with its home.
-        subprocess.run([CLUSTER, "fetch", *self._version], check=True, timeout=900, stdout=subprocess.DEVNULL)
-        self.up()
+        try:
+            self._cluster.prepare()
+            self.account.run(["mkdir", "-p", str(self.folder / "trainings")], {})
+            self.up()
+        except BaseException:
+            with contextlib.suppress(subprocess.CalledProcessError):  # of a cluster that was never there
+                self._cluster.down()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.end_daemon(signal.SIGTERM)
-        self._cluster("down")
+        self._cluster.down()
 
     # ---- the cluster
 
     def up(self) -> None:
         """Start what does not run of the cluster."""
-        self._cluster("up", "--nodes", str(len(self.nodes)), "--grace", str(self._grace_seconds), *self._version)
-
-    def _cluster(self, command: str, *options: str) -> None:
-        self.account.run([str(CLUSTER), command, "--folder", str(self.folder / "slurm"), *options], {}, 60.0)
-
-    @property
-    def _programs(self) -> Path:
-        """Of another release than the installed one."""
-        return self.folder / "slurm" / "programs" / "bin"
+        self._cluster.up()
 
     def slurm(self, *argv: str) -> str:
         """What a command of Slurm's prints."""
         return self.account.run(argv, self.environment)
+
+    def administer(self, *argv: str) -> str:
+        """What it prints to the cluster's operator."""
+        return self._cluster.administer(*argv)
 
     @property
     def release(self) -> str:
@@ -78,7 +78,11 @@ class Installation:
 
     def signal_cluster(self, daemon: str, number: int) -> None:
         """To ``slurmctld`` (which writes its state down at SIGTERM only) or ``slurmd.NODE``."""
-        os.kill(int((self.folder / "slurm" / "run" / f"{daemon}.pid").read_text()), number)
+        self._cluster.signal(daemon, number)
+
+    def controller_log(self) -> str:
+        """All that slurmctld has logged."""
+        return self._cluster.controller_log()
 
     def jobs(self, *options: str) -> list[tuple[str, str, str]]:
         """(id, state, node) of every job of the scavenger partition that is in the queue."""
@@ -90,10 +94,8 @@ class Installation:
     def start_daemon(self, **sections: dict[str, Any]) -> None:
         """Start it, with these configuration sections over the usual ones, and wait until it answers."""
         self._configure(sections)
-        with (self.folder / "daemon.log").open("ab") as log:
-            options = self.account.options(self.environment)
-            command = [self.account.python, *DAEMON, "--config", str(self.folder / "commensal.toml")]
-            self._daemon = subprocess.Popen(command, stderr=log, stdout=log, **options)
+        command = [self.account.python, *DAEMON, "--config", str(self.folder / "commensal.toml")]
+        self._daemon = self._cluster.spawn(command, self.folder / "daemon.log")
         until(self._settled, "the daemon to answer")
         assert self._daemon.poll() is None, (self.folder / "daemon.log").read_text()[-2000:]
 
@@ -139,12 +141,13 @@ class Installation:
         most = most or len(self.nodes)
         folder = self.folder / "trainings" / name
         self.account.run(["mkdir", "-p", str(folder)], {})
+        copied = shutil.copy(script, folder / "train.py")  # not every account and container sees ours
         path = folder.with_suffix(".toml")
         counts = list(range(1, most + 1))
         self._write(
             path,
             {
-                "training": {"name": name, "script": str(script), "args": list(args), "folder": str(folder), "nodes": [1, most]},
+                "training": {"name": name, "script": str(copied), "args": list(args), "folder": str(folder), "nodes": [1, most]},
                 # Measured here, where all nodes are one machine, a second one would not pay.
                 "curve": {"nodes": counts, "samples_per_second": [1000.0 * count for count in counts]},
                 "rescale": {"stall_seconds": 0.2, "warmup_seconds": 3.0},
@@ -162,12 +165,12 @@ class Installation:
             "daemon": {
                 "state": str(self.folder / "state"),
                 "socket": str(self._socket),
-                "bind": "127.0.0.1",
+                **({"bind": self._cluster.bind} if self._cluster.bind else {}),
                 "events": str(self.folder / "events.jsonl"),
                 "poll_seconds": 1.0,
                 "stale_seconds": 10.0,
             },
-            "scheduler": {"kind": "slurm", "path": str(self._programs)},
+            "scheduler": {"kind": "slurm", **({"path": self._cluster.programs} if self._cluster.programs else {})},
             "pilots": {
                 "folder": str(self.folder / "pilots"),
                 "python": self.account.python,
@@ -177,6 +180,10 @@ class Installation:
             "allocate": {"look_ahead_seconds": 30.0},
         }
         self._write(self.folder / "commensal.toml", {key: usual.get(key, {}) | sections.get(key, {}) for key in usual | sections})
+
+    def forget(self) -> None:
+        """Remove everything that it has written."""
+        self._cluster.forget()
 
     def _write(self, path: Path, tables: dict[str, dict[str, Any]]) -> None:
         import toml
@@ -192,3 +199,24 @@ def until(what: Callable[[], bool], words: str, seconds: float = 30.0) -> float:
         assert time.monotonic() - began < seconds, f"waited {seconds:g} s for {words}"
         time.sleep(0.05)
     return time.monotonic() - began
+
+
+def choices(parser: argparse.ArgumentParser) -> None:
+    """Which cluster a bench is for."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--version", default=VERSION, help="of Slurm: 22.05, 24.11 or 26.05 (the installed one)")
+    which.add_argument("--containers", action="store_true", help="on the cluster of containers (scripts/docker): three nodes")
+    parser.add_argument("--keep", action="store_true", help="leave logs and folder for a look")
+
+
+def chosen(name: str, options: argparse.Namespace, nodes: int = 4) -> Installation:
+    """It, as an installation."""
+    return Installation(name, Containers() if options.containers else Native(name, nodes, GRACE_SECONDS, options.version))
+
+
+def leave(where: Installation, keep: bool) -> None:
+    """Forget its folder, or say where it is."""
+    if keep:
+        print(f"kept {where.folder}")
+    else:
+        where.forget()
