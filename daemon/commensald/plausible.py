@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from commensald.schedulers.slurm.names import WrongNameError, node_names
+from commensald.node_lists import NodeListError, node_names
 
 if TYPE_CHECKING:
     from commensald.config import AllocateSection, Config
@@ -40,7 +40,7 @@ def _allocation(allocate: AllocateSection) -> Iterator[tuple[str, str]]:
     for name, cap in allocate.caps.items():
         try:
             node_names(cap.nodes or "")
-        except WrongNameError as error:
+        except NodeListError as error:
             yield "allocate.caps", f"{name}.nodes: {error}"
 
 

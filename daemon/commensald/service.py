@@ -28,12 +28,12 @@ from commensald.forecast import Forecast, rows
 from commensald.forecast.pilots import standing_size
 from commensald.ledger import Ledger
 from commensald.lives import Lives, Rings
+from commensald.node_lists import node_names
 from commensald.notify import notify, watchdog_seconds
 from commensald.observe import Observer
 from commensald.reload import merge
 from commensald.scaling import Scaling
 from commensald.schedulers import Scheduler
-from commensald.schedulers.slurm.names import node_names
 from commensald.strict import InputError
 
 log = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commensald.cluster import JobState, NodeState
+from commensald.node_lists import node_names
 from commensald.schedulers import SchedulerError
 from commensald.schedulers.slurm import commands, names, records, script, sdiag, states, text, times
 from commensald.schedulers.slurm import settings as configuration
@@ -40,7 +41,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "duration": times.duration,
     "measure": times.measure,
     "node_name": names.node_name,
-    "node_names": names.node_names,
+    "node_names": node_names,
     "job_id": names.job_id,
     "submitted_id": names.submitted_id,
     "count": records.count,
@@ -78,7 +79,7 @@ def test_durations_are_read_as_slurm_writes_them(days: int, hours: int, minutes:
 )
 def test_folded_lists_are_unfolded(numbers: set[int], prefix: str, suffix: str) -> None:
     folded = f"{prefix}[{','.join(f'{number:03}' for number in numbers)}]{suffix}"
-    assert set(names.node_names(folded)) == {f"{prefix}{number:03}{suffix}" for number in numbers}
+    assert set(node_names(folded)) == {f"{prefix}{number:03}{suffix}" for number in numbers}
 
 
 @given(st.sampled_from(sorted(NodeState.__members__)), st.lists(st.sampled_from(["DRAIN", "PLANNED", "CLOUD", "NEW_FLAG"]), unique=True))

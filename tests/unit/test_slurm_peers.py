@@ -19,6 +19,7 @@ from slurm_captures import show as shown
 from commensald.cluster import Facts, Job, JobState, Node, NodeState, Snapshot
 from commensald.forecast.claims import holders
 from commensald.harvest import FLAGS, STATES, Harvest, harvest, harvestable, unknown_flags
+from commensald.node_lists import node_names
 from commensald.schedulers import PilotSpec, SchedulerError
 from commensald.schedulers.slurm import commands, names, records, states, text, times
 from commensald.schedulers.slurm.bindings import Bindings, BindingsError
@@ -311,7 +312,7 @@ def test_row_40_one_query_a_kind() -> None:
 )
 def test_row_41_only_names_are_names(wrong: str) -> None:
     with pytest.raises(SchedulerError):
-        names.node_names(wrong)
+        node_names(wrong)
     with pytest.raises(SchedulerError):
         commands.sbatch(PilotSpec(uuid="u", argv=("a",), folder="/f", node=wrong), 60.0)
 
@@ -332,7 +333,7 @@ def test_row_41_only_names_are_names(wrong: str) -> None:
     ],
 )
 def test_row_73_node_lists(folded: str, nodes: tuple[str, ...]) -> None:
-    assert set(names.node_names(folded)) == set(nodes)
+    assert set(node_names(folded)) == set(nodes)
 
 
 def test_a_node_of_unknown_base_is_left_alone_and_reported() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from commensald.cluster import Job, JobState
+from commensald.node_lists import node_names
 from commensald.schedulers import SchedulerError
-from commensald.schedulers.slurm.names import node_names
 from commensald.schedulers.slurm.records import Record, count, need
 from commensald.schedulers.slurm.states import job_state
 from commensald.schedulers.slurm.times import duration, instant

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from commensald.schedulers.slurm.names import node_names
+from commensald.node_lists import node_names
 from commensald.schedulers.slurm.records import Record, count, need
 from commensald.schedulers.slurm.times import duration
 

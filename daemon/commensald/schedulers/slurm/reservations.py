@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from commensald.cluster import Reservation
-from commensald.schedulers.slurm.names import node_names
+from commensald.node_lists import node_names
 from commensald.schedulers.slurm.records import Record, UnreadableError, need
 from commensald.schedulers.slurm.times import instant
 
