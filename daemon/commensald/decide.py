@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from commensald.allocate.caps import admitted, left
+from commensald.allocate import caps
 from commensald.allocate.choice import Shared, allocator, share
 from commensald.allocate.placing import lasting, own
 from commensald.cluster import PILOT_TAG, Snapshot
@@ -48,7 +48,7 @@ def decide(
         submit += theirs.submit(submit)
         cancel += theirs.given_up
         notes += filter(None, [shared.note])
-        seen.policy = msgspec.structs.replace(policy, caps=left(policy.caps, demands, nodes))
+        seen.policy = msgspec.structs.replace(policy, caps=caps.left(policy.caps, demands, nodes))
     return Decision(submit=tuple(submit), cancel=tuple(sorted(cancel)), nodes=nodes, notes=tuple(notes))
 
 
@@ -123,12 +123,18 @@ class _Owner:
         return allowed is not None and allowed >= Harvest.STAY and (pilot.node in self._used or self._seen.lasts(pilot))
 
     def _give_up(self, pilots: Sequence[Pilot]) -> tuple[str, ...]:
-        """Pilots without a future, then those beyond what all trainings together could hold; never one whose member is still at work."""
+        """Pilots without a future, then those beyond what all trainings together could hold, then those beyond an administrator's caps.
+
+        Never one whose member is still at work: when its training gives up the node, it is one that nobody uses.
+        """
         unused = [each for each in pilots if each.node not in self._used]
         lost = [each for each in unused if not self._has_future(each)]
         surplus = max(len(pilots) - len(lost) - self._most, 0)
         spare = sorted((each for each in unused if each not in lost), key=self._usefulness)
-        return tuple(each.uuid for each in (*lost, *spare[:surplus]))
+        gone = [each.uuid for each in (*lost, *spare[:surplus])]
+        present = [each.node for each in pilots if each.uuid not in gone]
+        over = caps.surplus(self._seen.policy.caps, self._active, present, ((each.uuid, each.node) for each in spare[surplus:]))
+        return (*gone, *over)
 
     def _has_future(self, pilot: Pilot) -> bool:
         seen = self._seen
@@ -150,7 +156,7 @@ class _Owner:
         most = self._most if policy.max_pilots is None else min(self._most, policy.max_pilots - len(before))
         room, taken = max(most - len(self._live), 0), {each.node for each in before}
         idle = aimed((each for each in seen.idle() if each.node not in taken), self._owner, seen.facts, seen.now, policy)
-        best = admitted(policy.caps, self._active, [each.node for each in self._live], idle)[:room]
+        best = caps.admitted(policy.caps, self._active, [each.node for each in self._live], idle)[:room]
         coming = len(self._available) + sum(not each.running for each in self._live)
         chosen = list(best[: self._useful(coming, len(best))])
         missing = self._stand_by(coming + len(chosen), room - len(chosen)) - len(self._standing)

@@ -100,6 +100,14 @@ def test_pilots_are_asked_for_only_where_a_cap_leaves_room() -> None:
     assert [each.node for each in admitted] == ["r2", None]
 
 
+def test_pilots_that_nobody_uses_go_until_the_caps_are_kept() -> None:
+    limits = (Cap(most=1, nodes=RACK), Cap(most=0, nodes=RACK, owner="you"))
+    spare = [("p-s1", "s1"), ("p-r3", "r3"), ("p-r2", "r2")]
+    assert caps.surplus(limits, [training("a", "r1")], ["r1", "r2", "r3", "s1"], spare) == ["p-r3", "p-r2"]
+    assert caps.surplus(limits, [training("a")], ["r2", "r3", "s1"], spare) == ["p-r3"]
+    assert caps.surplus((Cap(most=2),), [training("a", "r1")], ["r1", "r2", "r3", "s1"], spare) == ["p-s1", "p-r3"]
+
+
 @pytest.mark.parametrize("over", ["nodes", "counts"])
 def test_decide_keeps_a_cap_among_running_pilots_and_in_what_it_asks_for(over: Literal["nodes", "counts"]) -> None:
     cluster = look(*(Node(name=name, state=NodeState.ALLOCATED if name in ("r1", "r2") else NodeState.IDLE) for name in sorted(ALL)))
@@ -109,6 +117,7 @@ def test_decide_keeps_a_cap_among_running_pilots_and_in_what_it_asks_for(over: L
     decision = decide(cluster, Forecast(windows=windows, made=NOW), [training("a", "r2")], pilots, NOW, policy)
     assert decision.nodes == {"a": {"r2"}}
     assert [each.node for each in decision.submit] == ["s1", "s2", "s3"]
+    assert decision.cancel == ("p-r1",)
     assert decision.notes == ()
 
 

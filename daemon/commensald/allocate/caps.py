@@ -10,6 +10,8 @@ from commensald.decision import Cap, Demand, Request
 
 Nodes = Mapping[str, frozenset[str]]
 """Training -> nodes."""
+Spare = tuple[str, str | None]
+"""A pilot that nobody uses, and its node."""
 
 
 def concerns(cap: Cap, demand: Demand) -> bool:
@@ -38,6 +40,18 @@ def admitted(caps: Iterable[Cap], demands: Sequence[Demand], present: Sequence[s
             chosen.append(request)
             rooms |= {index: rooms[index] - 1 for index in hit}
     return chosen
+
+
+def surplus(caps: Iterable[Cap], demands: Sequence[Demand], present: Sequence[str | None], spare: Iterable[Spare]) -> list[str]:
+    """Of the ``spare`` pilots, in their order, those that must go for the ``present`` nodes to be within the caps."""
+    over = {cap: sum(on(cap, node) for node in present) - cap.most for cap in caps if all(concerns(cap, each) for each in demands)}
+    gone = []
+    for pilot, node in spare:
+        hit = [cap for cap, count in over.items() if count > 0 and on(cap, node)]
+        if hit:
+            gone.append(pilot)
+            over |= {cap: over[cap] - 1 for cap in hit}
+    return gone
 
 
 def trimmed(caps: Iterable[Cap], demands: Sequence[Demand], nodes: Nodes) -> dict[str, frozenset[str]]:
