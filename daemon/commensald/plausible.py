@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,9 @@ from commensald.node_lists import NodeListError, node_names
 
 if TYPE_CHECKING:
     from commensald.config import AllocateSection, Config
+
+
+_CLOCK = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]", re.ASCII)
 
 
 def faults(config: Config) -> Iterator[tuple[str, str]]:
@@ -26,7 +30,9 @@ def faults(config: Config) -> Iterator[tuple[str, str]]:
     yield from _allocation(config.allocate)
     for hours in config.limits.quiet_hours:
         begin, _, end = hours.partition("-")
-        if begin == end:
+        if not (_CLOCK.fullmatch(begin) and _CLOCK.fullmatch(end)):
+            yield "limits.quiet_hours", f"expected two times like 22:00-06:00, got {hours!r}"
+        elif begin == end:
             yield "limits.quiet_hours", f"expected two different times, got {hours}"
 
 

@@ -32,13 +32,13 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML: {error}") from error
 
 
-def convert(table: Mapping[str, Any], into: type[Section], where: str) -> Section:
-    """``table`` as ``into``; ``where`` names the file for messages. Raises InputError."""
-    refuse_unknown(table, into, where)
+def convert(table: Mapping[str, Any], into: type[Section], where: str, prefix: str = "") -> Section:
+    """``table`` as ``into``; ``where`` names the file for messages, ``prefix`` the tables around it. Raises InputError."""
+    refuse_unknown(table, into, where, prefix)
     try:
         return msgspec.convert(table, into)
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {_explain(str(error), into)}") from error
+        raise InputError(f"{where}: {_explain(str(error), into, prefix)}") from error
 
 
 def refuse_unknown(table: Mapping[str, Any], into: type[msgspec.Struct], where: str, prefix: str = "") -> None:
@@ -50,6 +50,11 @@ def refuse_unknown(table: Mapping[str, Any], into: type[msgspec.Struct], where: 
         inner = _struct(sections[key])
         if inner is not None and isinstance(value, Mapping):
             refuse_unknown(value, inner, where, f"{prefix}{key}.")
+        entry = _entry(sections[key])
+        if entry is not None and isinstance(value, Mapping):
+            for name, one in ((name, one) for name, one in value.items() if isinstance(one, Mapping)):
+                # Each by its name: msgspec calls every one [...].
+                convert(one, entry, where, f"{prefix}{key}.{name}.")
 
 
 def unknown(key: str, known: Iterable[str], what: str = "key") -> str:
@@ -58,12 +63,17 @@ def unknown(key: str, known: Iterable[str], what: str = "key") -> str:
     return f"unknown {what} '{key}'" + (f" (did you mean '{near[0]}'?)" if near else "")
 
 
+def _entry(annotation: object) -> type[msgspec.Struct] | None:
+    """The struct of a ``dict[str, Struct]``."""
+    return _struct(get_args(annotation)[1]) if get_origin(annotation) is dict else None
+
+
 def _struct(annotation: object) -> type[msgspec.Struct] | None:
     options = () if get_origin(annotation) is dict else (annotation, *getattr(annotation, "__args__", ()))  # there keys are names
     return next((each for each in options if isinstance(each, type) and issubclass(each, msgspec.Struct)), None)
 
 
-def _explain(message: str, into: type[msgspec.Struct]) -> str:
+def _explain(message: str, into: type[msgspec.Struct], prefix: str) -> str:
     """msgspec's words, with the key first: "Expected `int`, got `str` - at `$.a.b`" becomes "a.b: expected int, got str"."""
     match = _AT.match(message)
     assert match is not None
@@ -71,10 +81,10 @@ def _explain(message: str, into: type[msgspec.Struct]) -> str:
     what = what[:1].lower() + what[1:]
     missing = re.match(r"object missing required field (\S+)", what)
     if missing:
-        return f"key '{'.'.join(filter(None, (match['key'], missing[1])))}' is missing"
+        return f"key '{prefix}{'.'.join(filter(None, (match['key'], missing[1])))}' is missing"
     if what.startswith("invalid enum value"):
         what = f"expected {_choices(into, match['key'] or '')}, got{what.removeprefix('invalid enum value')}"
-    return f"{match['key']}: {what}" if match["key"] else what
+    return f"{prefix}{match['key']}: {what}" if match["key"] else what
 
 
 def _choices(into: type[msgspec.Struct], key: str) -> str:

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -113,8 +114,8 @@ def load_training(path: Path, owner: str = "") -> TrainingSpec:
     """The training that ``path`` asks for, paths taken relative to it. Raises InputError with one line."""
     table = read_toml(path)
     goal = table.get("goal")
-    if isinstance(goal, dict) and hasattr(goal.get("deadline"), "timestamp"):
-        goal["deadline"] = goal["deadline"].timestamp()
+    if isinstance(goal, dict) and "deadline" in goal:
+        goal["deadline"] = _instant(goal["deadline"], f"{path}: goal.deadline")
     file = convert(table, _File, str(path))
     asked, where = file.training, str(path)
     spec = TrainingSpec(
@@ -202,6 +203,15 @@ def _fault_in_writing(folder: str) -> str | None:
             return None
     except OSError as error:
         return f"training.folder: {folder}: not writable: {error.strerror}"
+
+
+def _instant(value: object, where: str) -> float:
+    """Epoch seconds. Raises InputError."""
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise InputError(f"{where}: expected a date and time without quotes (2026-12-24T18:00:00Z) or epoch seconds, got {str(value)!r}")
 
 
 def _beside(path: Path, name: str) -> str:
