@@ -76,6 +76,14 @@ def test_a_killed_daemon_comes_back_to_the_same_pilots(house: House) -> None:
     assert house.listing("status")["draining"]
 
 
+def test_a_drain_does_not_wait_for_a_script_that_never_joins(house: House) -> None:
+    house.run("submit", str(house.training(SLEEPS)))
+    until(lambda: house.listing("trainings")[0]["starting"] == 2)
+    assert house.run("drain", "--wait", "10").stdout == "drained\n"
+    assert house.run("drain", "--undo").returncode == 0
+    until(lambda: house.listing("trainings")[0]["starting"] == 2)
+
+
 def test_a_second_daemon_is_turned_away(house: House) -> None:
     command = [*DAEMON, "--config", f"{house.folder}/commensal.toml"]
     second = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import msgspec
 
@@ -65,6 +65,11 @@ class Posts:
     def nodes(self) -> dict[str, str]:
         """Every pilot that has said hello and has not ended, and its node."""
         return {pilot: post.node for pilot, post in self._posts.items()}
+
+    def unjoined(self, training: str, members: Container[str]) -> list[str]:
+        """Pilots that have been told to run ``training`` and whose process is none of ``members`` yet."""
+        told = ((pilot, post.assignment) for pilot, post in self._posts.items() if post.assignment is not None)
+        return [pilot for pilot, assignment in told if assignment.training == training and assignment.member not in members]
 
     def starting(self, training: str) -> frozenset[str]:
         """Nodes whose pilots have been told to run ``training``."""

@@ -175,9 +175,11 @@ class Coordinator:
             self._carry_out(course, course.membership.gone(pilot, time.monotonic()))
 
     def stop(self, training: str, reason: str) -> None:
-        """Save, then let all members leave."""
+        """Save, then let all members leave. A script that has not joined yet holds nothing and is not waited for: it may never do so."""
         course = self._courses.get(training)
         if course is not None:
+            for pilot in self._posts.unjoined(training, course.membership.members):
+                self.dismiss(pilot, reason)
             self._carry_out(course, course.membership.pause(reason, True, time.monotonic()))
 
     def resume(self, training: str) -> None:
