@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from commensal.checkpoint import SaveError
 from commensal.messages import Generation
+from commensal.ring.alone import Alone
 from commensald.coordinator import GenerationRecord, Limits
 from commensald.coordinator.membership import Membership
+from commensald.coordinator.rendezvous import announce
 from commensald.coordinator.server import Coordinator
 from commensald.keys import public_key
 from commensald.ledger import Ledger
@@ -58,3 +61,28 @@ def test_a_folder_that_is_away_is_said_and_tried_again(tmp_path: Path) -> None:
         ledger.close()
 
     asyncio.run(play())
+
+
+def test_nobody_else_trains_in_a_folder_until_its_training_is_over(tmp_path: Path) -> None:
+    async def play() -> None:
+        ledger = Ledger(tmp_path / "state")
+        rings = coordinator(tmp_path, ledger)
+        await rings.start()
+        folder = tmp_path / "training"
+        folder.mkdir()
+        rings.admit(spec(folder), public_key(folder))
+        with pytest.raises(SaveError, match=r"is a training's of tcp://127.0.0.1:\d+ .*: cancel that training"):
+            Alone(folder, 300.0)
+        rings.retire("t")
+        Alone(folder, 300.0)
+        await rings.close()
+        ledger.close()
+
+    asyncio.run(play())
+
+
+def test_what_a_dead_coordinator_has_left_keeps_nobody_out(tmp_path: Path) -> None:
+    announce(tmp_path, "tcp://127.0.0.1:1", "key", 1)
+    Alone(tmp_path, 300.0)
+    (tmp_path / "coordinator.json").write_text("{")
+    Alone(tmp_path, 300.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -39,6 +40,14 @@ def announce(folder: Path, address: str, server_key: str, incarnation: int) -> N
         beside.replace(path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+
+
+def withdraw(folder: Path, address: str) -> None:
+    """Nobody coordinates here any more, if it was the one at ``address`` who did: others may train in this folder."""
+    there = read(folder)
+    if there is not None and there.address == address:
+        with suppress(OSError):  # a folder that is gone announces nothing
+            (folder / NAME).unlink()
 
 
 def read(folder: Path) -> Rendezvous | None:

@@ -38,7 +38,7 @@ from commensald.coordinator.history import Counts, History
 from commensald.coordinator.membership import Membership
 from commensald.coordinator.pace import Seen
 from commensald.coordinator.pilots import Posts
-from commensald.coordinator.rendezvous import announce, last_port
+from commensald.coordinator.rendezvous import announce, last_port, withdraw
 from commensald.coordinator.switchboard import Arrival, Switchboard
 from commensald.events import Emit
 from commensald.keys import key_pair
@@ -140,6 +140,7 @@ class Coordinator:
         """Forget this training; members that are left are sent away."""
         course = self._courses.pop(training)
         course.history.keep_pace()
+        withdraw(Path(course.spec.folder), self._address)
         for member in list(course.membership.members):
             self._carry_out(course, course.membership.lose(member, "the training has ended", time.monotonic()))
 

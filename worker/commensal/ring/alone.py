@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from commensal import checkpoint, deadline
-from commensal.checkpoint import Snapshot
+from commensal import checkpoint, deadline, rendezvous
+from commensal.checkpoint import SaveError, Snapshot
 from commensal.messages import Generation, SettledStep
 from commensal.ring import Place, Replica
 from commensal.saver import Outcome, Saver
@@ -27,6 +27,7 @@ class Alone:
     def __init__(self, folder: Path | None, checkpoint_seconds: float) -> None:
         if folder is not None:
             checkpoint.check_folder(folder)
+            _refuse_a_second(folder)
         self._folder = folder
         self._interval = checkpoint_seconds
         self._saver = Saver(self._write, self._saved)
@@ -126,3 +127,11 @@ class Alone:
             self._failed = outcome
             kept = "there is no checkpoint yet" if self._on_disk is None else f"that of step {self._on_disk} is kept"
             print(f"commensal: {outcome.error}; {kept}", file=sys.stderr, flush=True)
+
+
+def _refuse_a_second(folder: Path) -> None:
+    """Raises SaveError where a ring trains: each would drop the other's checkpoints as old ones."""
+    address = rendezvous.answering(folder)
+    if address is not None:
+        where = folder / rendezvous.FILE
+        raise SaveError(f"folder={str(folder)!r} is a training's of {address} ({where}): cancel that training, or give another folder")
