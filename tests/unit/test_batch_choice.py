@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from commensald.allocate.batch import choose, counts, optimise, scaled
+from commensald.allocate.batch import choose, counts, scaled
 from commensald.allocate.elastic import ElasticBatch, efficiency, fastest
 from commensald.allocate.throughput import Profile, Throughput
 from commensald.decision import Demand
@@ -63,26 +63,24 @@ def test_scaling_factors_are_relative_to_the_initial_batch_on_one_node() -> None
     assert scaled(training(curve=((1, 50.0), (2, 80.0)))).curve == ((1, 1.0), (2, 1.6))
 
 
-def test_everyone_admitted_has_its_smallest_size_or_it_says_that_it_cannot() -> None:
+def test_everyone_has_its_smallest_size_and_who_came_first_where_not_all_fit() -> None:
     flat = training("flat", elastic=ElasticBatch(least=8, most=8, times=Throughput(alpha_c=1.0, beta_c=0.0)))
     steep = training("steep", elastic=ElasticBatch(least=128, most=1024, times=PLAIN, per_device=64), max_nodes=12)
-    assert optimise([flat, steep], [0, 0], 10, 120.0) == (1, 9)
-    assert optimise([flat, steep], [0, 0], 3, 120.0) == (1, 2)
-    assert optimise([flat, steep], [0, 0], 2, 120.0) is None
-    assert counts([flat, steep], [0, 0], 2, 120.0) == (1, 0), "who came first has the right to nodes"
+    assert counts([flat, steep], [0, 0], 10, 120.0) == (1, 9)
+    assert counts([flat, steep], [0, 0], 3, 120.0) == (1, 2)
+    assert counts([flat, steep], [0, 0], 2, 120.0) == (1, 0)
 
 
 def test_a_training_too_small_for_its_smallest_batch_gets_nothing() -> None:
     large = training("large", elastic=ElasticBatch(least=256, most=512, times=PLAIN, per_device=64), max_nodes=3)
-    assert optimise([large], [0], 8, 120.0) is None
     assert counts([large, training("small", max_nodes=2, curve=((2, 2.0),))], [0, 0], 8, 120.0) == (0, 2)
 
 
 def test_a_rescale_that_does_not_pay_is_not_made() -> None:
     elastic = ElasticBatch(least=64, most=512, times=PLAIN, per_device=64)
     dear = training(elastic=elastic, stall_seconds=100.0)
-    assert optimise([dear], [4], 5, 120.0) == (4,)
-    assert optimise([dear], [4], 5, 12_000.0) == (5,)
+    assert counts([dear], [4], 5, 120.0) == (4,)
+    assert counts([dear], [4], 5, 12_000.0) == (5,)
 
 
 def test_the_sum_of_scaling_factors_is_the_largest_there_is() -> None:
@@ -94,13 +92,12 @@ def test_the_sum_of_scaling_factors_is_the_largest_there_is() -> None:
     factors = [scaled(each) for each in three]
     worth = [{nodes: dict(each.curve).get(nodes) for nodes in range(each.min_nodes, each.max_nodes + 1)} for each in factors]
     worth[2] |= {nodes: float(np.interp(nodes, *zip(*factors[2].curve, strict=True))) for nodes in worth[2]}
-    found = optimise(three, [0, 0, 0], 9, 120.0)
+    found = counts(three, [0, 0, 0], 9, 120.0)
     best = max(
         sum(each.weight * float(values[nodes] or 0) for each, values, nodes in zip(three, worth, sizes, strict=True))
         for sizes in product(*worth)
         if sum(sizes) <= 9
     )
-    assert found is not None
     assert sum(found) <= 9
     total = sum(each.weight * float(values[nodes] or 0) for each, values, nodes in zip(three, worth, found, strict=True))
     assert total == pytest.approx(best, rel=1e-6)

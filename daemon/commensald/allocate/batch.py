@@ -48,17 +48,6 @@ def counts(demands: Sequence[Demand], held: Sequence[int], nodes: int, look_ahea
     return exact.counts([_admitted(scaled(each)) for each in demands], held, nodes, look_ahead_seconds)
 
 
-def optimise(demands: Sequence[Demand], held: Sequence[int], nodes: int, look_ahead_seconds: float) -> tuple[int, ...] | None:
-    """counts(), or ``None``: infeasible, not all of them fit."""
-    return counts(demands, held, nodes, look_ahead_seconds) if feasible(demands, nodes) else None
-
-
-def feasible(demands: Sequence[Demand], nodes: int) -> bool:
-    """Whether all fit at their smallest sizes."""
-    sizes = [smallest(each) for each in demands]
-    return None not in sizes and sum(size or 0 for size in sizes) <= nodes
-
-
 def smallest(demand: Demand) -> int | None:
     """Nodes without which ``demand`` cannot run; ``None``: not even its most are enough for its smallest batch."""
     fewest = max(demand.min_nodes, demand.elastic.fewest_nodes if demand.elastic else 1)
