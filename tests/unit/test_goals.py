@@ -6,10 +6,10 @@ import pytest
 
 from commensald.coordinator.losses import MOST_POINTS, RECENT_STEPS, Losses, LossPoint
 from commensald.coordinator.pace import Seen
+from commensald.demands import demand
 from commensald.goals import ended, outlook
 from commensald.learning import Learnt
 from commensald.ledger import TrainingRecord, TrainingState
-from commensald.lives import demand
 from commensald.trainings import Goal, TrainingSpec
 
 CURVE = tuple((nodes, 1000.0 * nodes**0.9) for nodes in range(1, 9))
