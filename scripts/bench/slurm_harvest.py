@@ -8,7 +8,6 @@ delay from submission to its first process side by side, the backfill cycle of b
 from __future__ import annotations
 
 import argparse
-import signal
 import statistics
 import sys
 import time
@@ -144,7 +143,6 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures here")
     choices(parser)
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     with chosen("harvest", options, options.nodes) as where:
         print(where.release)
         found = measure(where, options.seconds, options.seed)

@@ -210,7 +210,8 @@ def choices(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(name: str, options: argparse.Namespace, nodes: int = 4) -> Installation:
-    """It, as an installation."""
+    """It, as an installation; a bench that is terminated cleans up as after ^C."""
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     return Installation(name, Containers() if options.containers else Native(name, nodes, GRACE_SECONDS, options.version))
 
 

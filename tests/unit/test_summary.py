@@ -104,6 +104,11 @@ def test_a_sample_used_twice_and_one_never_used() -> None:
     assert (summary.samples_repeated, summary.samples_skipped) == (1, 1)
 
 
+def test_a_step_that_a_killed_daemon_had_told_already_counts_once() -> None:
+    assert summarise([*LOG, step(61.5, 4, "1.3", 1, [1, 0], 0.25)]) == summarise(LOG)
+    assert summarise([*LOG, step(61.5, 4, "1.3", 1, [1, 2], 0.25)]).samples_repeated == 2
+
+
 def test_samples_of_an_epoch_under_way_are_not_skipped() -> None:
     log = [*LOG, step(62, 5, "1.3", 2, [0])]
     assert summarise(log).samples_skipped == 0

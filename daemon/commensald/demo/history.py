@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -29,12 +29,17 @@ def generation_order(generation: str) -> tuple[int, int]:
 
 def history(training: str, entries: Sequence[Entry]) -> History:
     """Read one training's history out of a log."""
-    settled = [entry for entry in entries if isinstance(entry, Step) and entry.training == training]
+    settled = _once(entry for entry in entries if isinstance(entry, Step) and entry.training == training)
     final = _final(settled)
     told = sum(entry.last - entry.first + 1 for entry in entries if isinstance(entry, StepsLost) and entry.training == training)
     finished = any(isinstance(entry, Finished) and entry.training == training for entry in entries)
     repeated, skipped = _uses(final, finished)
     return History(training=training, steps=tuple(final), lost=max(told, len(settled) - len(final)), repeated=repeated, skipped=skipped)
+
+
+def _once(told: Iterable[Step]) -> list[Step]:
+    """A daemon killed after it told of a step and before it noted that tells of it again: the same generation, number and samples."""
+    return list({(step.generation, step.step, step.samples): step for step in told}.values())
 
 
 def _final(settled: Sequence[Step]) -> list[Step]:
