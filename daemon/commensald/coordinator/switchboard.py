@@ -44,7 +44,6 @@ class Switchboard:
         self._router.zap_domain = b"commensal"
         self._router.heartbeat_ivl = 1000
         self._router.heartbeat_timeout = 3000
-        self._plain: zmq.Socket[bytes] = zmq.Socket.shadow(self._router.underlying)
         self._monitor = self._router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._peers: dict[int, bytes] = {}
 
@@ -94,8 +93,12 @@ class Switchboard:
                 return peer
 
     def send(self, peer: bytes, message: Message) -> None:
-        """Send without waiting; a peer that has gone, or hears nothing any more, misses it."""
-        self._plain.send_multipart([peer, encode(message)], zmq.DONTWAIT)
+        """Send without waiting; a peer that has gone, or hears nothing any more, misses it.
+
+        By the socket that :meth:`receive` waits on: libzmq signals an arrival once, and a send that the waiter knows nothing of uses the
+        signal up (zmq_getsockopt(3), ZMQ_FD). Nobody would be heard until somebody came or went.
+        """
+        self._router.send_multipart([peer, encode(message)], zmq.DONTWAIT)
 
     def close(self) -> None:
         """Close all sockets."""
