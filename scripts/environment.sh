@@ -11,7 +11,7 @@ die() {
 }
 
 require_python() {
-    PYTHON=$(command -v "${PYTHON:-python3}") || die "python3 not found (Debian: apt-get install python3 python3-pip)"
+    PYTHON=$(command -v "${PYTHON:-python3}") || die "${PYTHON:-python3} not found (Debian: apt-get install python3 python3-pip)"
     "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "$PYTHON is older than Python 3.11; set PYTHON to a newer one"
 }
 

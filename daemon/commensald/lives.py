@@ -217,6 +217,10 @@ class Lives:
         """Pilots with a member that has not left yet."""
         return frozenset(member.pilot for status in self.statuses() for member in status.members)
 
+    def trainings(self) -> dict[str, str]:
+        """Node -> the training that holds it, or is about to."""
+        return {node: name for name in self._admitted for node in self._rings.nodes(name)}
+
     def statuses(self) -> tuple[TrainingStatus, ...]:
         """Of every ring."""
         return tuple(self._rings.status(name) for name in sorted(self._admitted))

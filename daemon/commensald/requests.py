@@ -95,12 +95,13 @@ class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PilotRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A pilot in a listing; ``state`` is pending, running or leaving."""
+    """A pilot in a listing; ``state`` is pending, running or leaving, ``training`` has its node: a running pilot without one is idle."""
 
     uuid: str
     job: str | None
     node: str | None
     state: str
+    training: str | None = None
     ends_in_seconds: float | None
 
 

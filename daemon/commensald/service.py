@@ -236,12 +236,14 @@ class Service:
 
     def _pilot_rows(self) -> tuple[requests.PilotRow, ...]:
         now, jobs = self._observer.now(), {each.uuid: each.job for each in self._fleet.records()}
+        trainings = self._lives.trainings()
         return tuple(
             requests.PilotRow(
                 uuid=each.uuid,
                 job=jobs.get(each.uuid),
                 node=each.node,
                 state="leaving" if each.preempted else "running" if each.running else "pending",
+                training=trainings.get(each.node or ""),
                 ends_in_seconds=None if each.ends is None else max(each.ends - now, 0.0),
             )
             for each in self._fleet.pilots()

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin
 import msgspec
 
 Section = TypeVar("Section", bound=msgspec.Struct)
+_TYPE = re.compile(r", got \S+$")
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `\$\.?(?P<key>.*)`)?$", re.DOTALL)
 
 
@@ -38,7 +39,7 @@ def convert(table: Mapping[str, Any], into: type[Section], where: str, prefix: s
     try:
         return msgspec.convert(table, into)
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {_explain(str(error), into, prefix)}") from error
+        raise InputError(f"{where}: {_explain(str(error), into, prefix, table)}") from error
 
 
 def refuse_unknown(table: Mapping[str, Any], into: type[msgspec.Struct], where: str, prefix: str = "") -> None:
@@ -73,8 +74,8 @@ def _struct(annotation: object) -> type[msgspec.Struct] | None:
     return next((each for each in options if isinstance(each, type) and issubclass(each, msgspec.Struct)), None)
 
 
-def _explain(message: str, into: type[msgspec.Struct], prefix: str) -> str:
-    """msgspec's words, with the key first: "Expected `int`, got `str` - at `$.a.b`" becomes "a.b: expected int, got str"."""
+def _explain(message: str, into: type[msgspec.Struct], prefix: str, table: Mapping[str, Any]) -> str:
+    """msgspec's words, the key first and the value last: "Expected `int`, got `str` - at `$.a.b`" becomes "a.b: expected int, got 'x'"."""
     match = _AT.match(message)
     assert match is not None
     what = match["what"].replace("`", "")
@@ -84,7 +85,17 @@ def _explain(message: str, into: type[msgspec.Struct], prefix: str) -> str:
         return f"key '{prefix}{'.'.join(filter(None, (match['key'], missing[1])))}' is missing"
     if what.startswith("invalid enum value"):
         what = f"expected {_choices(into, match['key'] or '')}, got{what.removeprefix('invalid enum value')}"
+    elif match["key"] and "[...]" not in match["key"]:
+        what = f"{_TYPE.sub('', what)}, got {_given(table, match['key'])!r}"
     return f"{prefix}{match['key']}: {what}" if match["key"] else what
+
+
+def _given(table: Mapping[str, Any], key: str) -> object:
+    """The value at ``a.b[0].c``."""
+    value: Any = table
+    for part in re.findall(r"[^.\[\]]+", key):
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
 
 
 def _choices(into: type[msgspec.Struct], key: str) -> str:

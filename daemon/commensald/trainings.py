@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
 import sys
 import tempfile
 from datetime import datetime
@@ -178,19 +179,21 @@ def _fault_in_curve(curve: CurveTable) -> str | None:
     if len(curve.nodes) != len(curve.samples_per_second):
         return f"curve: {len(curve.nodes)} nodes but {len(curve.samples_per_second)} samples_per_second"
     if any(count < 1 for count in curve.nodes) or list(curve.nodes) != sorted(set(curve.nodes)):
-        return "curve.nodes: expected ascending counts from 1"
+        return f"curve.nodes: expected ascending counts from 1, got {list(curve.nodes)}"
     if not all(0 < speed < float("inf") for speed in curve.samples_per_second):
-        return "curve.samples_per_second: expected positive numbers"
+        return f"curve.samples_per_second: expected positive numbers, got {list(curve.samples_per_second)}"
     return None
 
 
 def _fault_in_paths(spec: TrainingSpec) -> str | None:
     if not Path(spec.script).is_file():
-        return f"training.script: {spec.script}: no such file"
+        return f"training.script: {spec.script}: {'not a file' if Path(spec.script).exists() else 'no such file'}"
     if os.path.isabs(spec.python) and not (os.path.isfile(spec.python) and os.access(spec.python, os.X_OK)):
         return f"training.python: {spec.python}: not an executable file"
+    if not os.path.isabs(spec.python) and shutil.which(spec.python) is None:
+        return f"training.python: {spec.python}: not found on PATH here (a path has a '/' in it: ./{spec.python})"
     if not Path(spec.folder).is_dir():
-        return f"training.folder: {spec.folder}: no such folder"
+        return f"training.folder: {spec.folder}: {'not a folder' if Path(spec.folder).exists() else 'no such folder'}"
     if not spec.resume and any(Path(spec.folder).glob(CHECKPOINTS)):
         return f"training.resume: false, but {spec.folder} holds checkpoints: give another folder, or resume = true to go on from them"
     return _fault_in_writing(spec.folder)
@@ -207,11 +210,12 @@ def _fault_in_writing(folder: str) -> str | None:
 
 def _instant(value: object, where: str) -> float:
     """Epoch seconds. Raises InputError."""
-    if isinstance(value, datetime):
+    if isinstance(value, datetime) and value.tzinfo is not None:
         return value.timestamp()
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    raise InputError(f"{where}: expected a date and time without quotes (2026-12-24T18:00:00Z) or epoch seconds, got {str(value)!r}")
+    wanted = "a date and time with its offset, without quotes (2026-12-24T18:00:00Z, ...+01:00)"
+    raise InputError(f"{where}: expected {wanted}, or epoch seconds, got {str(value)!r}")
 
 
 def _beside(path: Path, name: str) -> str:

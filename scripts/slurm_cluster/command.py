@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+    except OSError as error:
+        print(f"error: {error.filename or layout.folder}: {error.strerror}", file=sys.stderr)
+    return 1
 
 
 def _do(options: argparse.Namespace, layout: Layout) -> str:

@@ -94,8 +94,10 @@ def kept(layout: Layout) -> Settings:
     try:
         told = json.loads(layout.settings.read_text())
         return Settings(**{**told, "ports": tuple(told["ports"])})
+    except FileNotFoundError as error:
+        raise ClusterError(f"{layout.folder}: no cluster was started here") from error
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ClusterError(f"{layout.settings}: no cluster was started here: {error}") from error
+        raise ClusterError(f"{layout.settings}: cannot be read: {error}") from error
 
 
 def free_ports(count: int, start: int) -> tuple[int, ...]:

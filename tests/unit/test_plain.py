@@ -9,7 +9,7 @@ import pytest
 
 from commensal.messages import Generation
 from commensald.coordinator import GenerationRecord
-from commensald.coordinator.rendezvous import announce
+from commensald.coordinator.rendezvous import Rendezvous, announce
 from commensald.plain.book import NAME, Book
 from commensald.plain.coordinate import chosen, refuse_a_second
 from commensald.plain.place import Place, launcher_environment, place
@@ -88,7 +88,7 @@ def test_all_train_between_the_fewest_and_the_most(held: list[str], free: list[s
 def test_the_next_job_knows_the_last_ones_ring(tmp_path: Path) -> None:
     book = Book(tmp_path)
     assert (book.incarnation(), book.generation("t")) == (1, None)
-    announce(tmp_path, "tcp://127.0.0.1:1", "key", book.incarnation())
+    announce(tmp_path, Rendezvous(address="tcp://127.0.0.1:1", server_key="key", incarnation=book.incarnation()))
     book.record_generation(RECORD)
     after = Book(tmp_path)
     assert (after.incarnation(), after.generation("t"), after.generation("u")) == (2, RECORD, None)
@@ -103,7 +103,7 @@ def test_a_damaged_book_is_refused_by_name(tmp_path: Path) -> None:
 def test_there_is_one_coordinator_at_a_time(tmp_path: Path) -> None:
     refuse_a_second(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as daemon:
-        announce(tmp_path, f"tcp://127.0.0.1:{daemon.getsockname()[1]}", "key", 1)
+        announce(tmp_path, Rendezvous(address=f"tcp://127.0.0.1:{daemon.getsockname()[1]}", server_key="key", incarnation=1))
         with pytest.raises(InputError, match="is coordinated already"):
             refuse_a_second(tmp_path)
     refuse_a_second(tmp_path)

@@ -61,7 +61,7 @@ def test_a_batch_from_memory(tmp_path: Path) -> None:
     [
         ({"kinds": []}, "unknown key 'kinds' (did you mean 'kind'?)"),
         ({"kind": kinds(qouta=3)}, "unknown key 'kind.qouta' (did you mean 'kind.quota'?)"),
-        ({"kind": kinds(quota="3")}, "kind[0].quota: expected int, got str"),
+        ({"kind": kinds(quota="3")}, "kind[0].quota: expected int, got '3'"),
         ({"kind": kinds(quota=-1)}, "kind 'small': quota, charge and preemptions_per_hour are not below 0"),
         ({"kind": kinds(charge=float("nan"))}, "not below 0"),
         ({"kind": kinds(batch_seconds=0.0)}, "kind 'small': batch, memory_gib, gpus and speed are above 0"),
@@ -186,8 +186,8 @@ def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("--loss", "1.0"), 2, "loss 1 is outside the band: with 95% confidence"),
         (("--deadline", "10m"), 1, "reaches loss 2.4 in 600 s"),
         (("--deadline", "soon"), 2, "'soon' is not a time such as 2600, 45m or 12h"),
-        (("--deadline", "0"), 2, "a deadline and a budget are above 0"),
-        (("--budget", "nan"), 2, "a deadline and a budget are above 0"),
+        (("--deadline", "0"), 2, "--deadline: expected more than 0, got 0"),
+        (("--budget", "nan"), 2, "--budget: expected more than 0, got nan"),
     ],
 )
 def test_a_goal_that_cannot_be_is_refused(options: tuple[str, str], code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,11 +23,12 @@ class NoRendezvous(Exception):
 
 
 class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
-    """The daemon's address, its public key, and which of its lives it is."""
+    """The daemon's address, its public key, which of its lives it is, and the training that the folder belongs to."""
 
     address: str
     server_key: str
     incarnation: int
+    training: str = ""
 
 
 class KeyPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,12 +43,20 @@ def coordinator(folder: Path) -> Coordinator:
     return _read(folder / FILE, Coordinator)
 
 
-def answering(folder: Path) -> str | None:
-    """The address of the coordinator of ``folder``, a daemon's or a job's, if something listens there."""
+def announced(folder: Path) -> Coordinator | None:
+    """Who coordinates in ``folder``: a daemon or a job that has not said yet that its training is over, alive or not."""
     try:
-        address = coordinator(folder).address
+        return coordinator(folder)
     except NoRendezvous:
         return None
+
+
+def answering(folder: Path) -> str | None:
+    """The address of the coordinator of ``folder``, if something listens there."""
+    there = announced(folder)
+    if there is None:
+        return None
+    address = there.address
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     with socket.socket() as probe:
         probe.settimeout(ANSWER_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -79,8 +80,12 @@ def _goal(measured: Measured, file: Path, loss: float | None, deadline: float | 
         deadline_seconds=there.deadline_seconds if deadline is None else deadline,
         budget=there.budget if budget is None else budget,
     )
-    if any(limit is not None and not limit > 0 for limit in (goal.deadline_seconds, goal.budget)):
-        raise InputError(f"{file}: a deadline and a budget are above 0")
+    if not math.isfinite(wanted):
+        raise InputError(f"--loss: expected a finite number, got {wanted}")
+    for key, given, value in (("deadline", deadline, goal.deadline_seconds), ("budget", budget, goal.budget)):
+        if value is not None and not value > 0:
+            where = f"--{key}" if given is not None else f"{file}: [goal] {key}"
+            raise InputError(f"{where}: expected more than 0, got {value:g}")
     return goal
 
 

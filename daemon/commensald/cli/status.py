@@ -29,7 +29,7 @@ def status(socket: Path, as_json: bool) -> None:
         _print_ring(each)
     if report.pilots:
         click.echo()
-        print_table(("PILOT", "JOB", "NODE", "STATE", "ENDS IN"), [_pilot(each) for each in report.pilots])
+        print_table(("PILOT", "JOB", "NODE", "STATE", "TRAINING", "ENDS IN"), [_pilot(each) for each in report.pilots])
 
 
 def _daemon(report: requests.StatusReport) -> str:
@@ -65,7 +65,8 @@ def _print_ring(ring: TrainingStatus) -> None:
 
 
 def _pilot(row: requests.PilotRow) -> tuple[str, ...]:
-    return row.uuid, row.job or "-", row.node or "-", row.state, duration(row.ends_in_seconds, "no end")
+    idle = "idle" if row.state == "running" else "-"
+    return row.uuid, row.job or "-", row.node or "(any)", row.state, row.training or idle, duration(row.ends_in_seconds, "no end")
 
 
 @click.command()

@@ -14,27 +14,29 @@ NAME = "coordinator.json"
 
 
 class Rendezvous(msgspec.Struct, frozen=True, kw_only=True):
-    """The daemon's address, its public key (z85), and which of its lives it is."""
+    """The daemon's address, its public key (z85), which of its lives it is, and the training whose folder it is."""
 
     address: str
     server_key: str
     incarnation: int
+    training: str = ""
 
 
 class StandDown(InputError):
     """Another daemon, in a later life, coordinates from this folder."""
 
 
-def announce(folder: Path, address: str, server_key: str, incarnation: int) -> None:
+def announce(folder: Path, there: Rendezvous) -> None:
     """Rename the file into place. Raises StandDown, InputError."""
     path = folder / NAME
     before = read(folder)
-    if before is not None and before.incarnation > incarnation:
-        raise StandDown(f"{path}: life {before.incarnation} of a daemon at {before.address} coordinates here, this is life {incarnation}")
+    if before is not None and before.incarnation > there.incarnation:
+        lives = f"life {before.incarnation} of a daemon at {before.address} coordinates here, this is life {there.incarnation}"
+        raise StandDown(f"{path}: {lives}")
     beside = path.with_name(f".{NAME}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
-            file.write(msgspec.json.encode(Rendezvous(address=address, server_key=server_key, incarnation=incarnation)))
+            file.write(msgspec.json.encode(there))
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)

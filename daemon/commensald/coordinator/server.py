@@ -38,7 +38,7 @@ from commensald.coordinator.history import Counts, History
 from commensald.coordinator.membership import Membership
 from commensald.coordinator.pace import Seen
 from commensald.coordinator.pilots import Posts
-from commensald.coordinator.rendezvous import announce, last_port, withdraw
+from commensald.coordinator.rendezvous import Rendezvous, announce, last_port, withdraw
 from commensald.coordinator.switchboard import Arrival, Switchboard
 from commensald.events import Emit
 from commensald.keys import key_pair
@@ -113,8 +113,9 @@ class Coordinator:
             log.exception("the coordinator cannot go on")
             os._exit(70)
 
-    def _announce(self, folder: Path) -> None:
-        announce(folder, self._address, self._pair.public, self._incarnation)
+    def _announce(self, folder: Path, training: str = "") -> None:
+        there = Rendezvous(address=self._address, server_key=self._pair.public, incarnation=self._incarnation, training=training)
+        announce(folder, there)
 
     def _admits(self, key: str) -> bool:
         return key == self._pilot_key or any(course.public_key == key for course in self._courses.values())
@@ -133,7 +134,7 @@ class Coordinator:
 
     def _announce_training(self, course: Course) -> None:
         course.announce_at = time.monotonic() + ANNOUNCE_SECONDS
-        self._announce(Path(course.spec.folder))
+        self._announce(Path(course.spec.folder), course.spec.name)
         course.announce_at = None
 
     def retire(self, training: str) -> None:

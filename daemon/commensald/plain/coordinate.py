@@ -62,6 +62,7 @@ class Coordination:
             outcome = await self._look(leave)
             if outcome is not Outcome.ASKED_TO_LEAVE:
                 await self._farewell()
+                self._rings.retire(self._spec.name)
             return outcome
         finally:
             await self._rings.close()

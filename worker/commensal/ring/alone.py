@@ -130,8 +130,13 @@ class Alone:
 
 
 def _refuse_a_second(folder: Path) -> None:
-    """Raises SaveError where a ring trains: each would drop the other's checkpoints as old ones."""
-    address = rendezvous.answering(folder)
-    if address is not None:
-        where = folder / rendezvous.FILE
-        raise SaveError(f"folder={str(folder)!r} is a training's of {address} ({where}): cancel that training, or give another folder")
+    """Raises SaveError where a ring trains: each would drop the other's checkpoints as old ones.
+
+    A coordinator that does not answer is no leave to go ahead: its ring steps on without it.
+    """
+    there = rendezvous.announced(folder)
+    if there is not None:
+        raise SaveError(
+            f"folder={str(folder)!r} belongs to training {there.training or '(unknown)'}, coordinated from {there.address}: "
+            f"cancel it there, or give another folder; if that daemon or job is gone for good, remove {folder / rendezvous.FILE}"
+        )
