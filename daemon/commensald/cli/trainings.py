@@ -90,7 +90,7 @@ def pause(socket: Path, training: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def resume(socket: Path, training: str, as_json: bool) -> None:
-    """Let TRAINING go on."""
+    """Let TRAINING go on, even one that was cancelled or has failed."""
     ask(socket, requests.Resume(training=training))
     _say("resumed", training, as_json)
     _note_drain(socket)
