@@ -97,7 +97,7 @@ def kept(layout: Layout) -> Settings:
     except FileNotFoundError as error:
         raise ClusterError(f"{layout.folder}: no cluster was started here") from error
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ClusterError(f"{layout.settings}: cannot be read: {error}") from error
+        raise ClusterError(f"{layout.settings}: no cluster was started here: {error}") from error
 
 
 def free_ports(count: int, start: int) -> tuple[int, ...]:

@@ -163,7 +163,7 @@ class Member:
         return [*actions, Form(propose)] if self._seated(propose) else actions
 
     def _commit(self, commit: Commit) -> list[Action]:
-        if self.next is None or commit.generation != self.next.generation or self.transfer is not None:
+        if self.next is None or commit.generation != self.next.generation:
             return []
         if self.ring is None:
             self._enter(self.next, commit)
