@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from stage import Stage
 
+SCRIPT = Path(__file__).parents[1] / "slurm" / "scripts" / "wide.py"
+
 
 @pytest.mark.parametrize("transport", ["mpi", "gloo"])
 def test_all_of_them_get_into_the_ring(tmp_path: Path, transport: str) -> None:
-    with Stage(tmp_path, Path(__file__).parent / "scripts" / "wide.py", environment={"COMMENSAL_TRANSPORT": transport}) as stage:
+    with Stage(tmp_path, SCRIPT, environment={"COMMENSAL_TRANSPORT": transport}) as stage:
         stage.join()
         stage.wait_ring(1)
         stage.join(3)

@@ -1,4 +1,4 @@
-"""A training with much state and little to compute: argv[1] is the size of its checkpoint in MiB (parameters and momentum)."""
+"""A training with much state and little to compute: argv[1] is the size of its checkpoint in MiB, parameters and momentum (64)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Wide(nn.Module):
 
 
 torch.set_num_threads(1)
-model = Wide(int(float(sys.argv[1]) * 2**20 / 8))
+model = Wide(int(float(sys.argv[1] if len(sys.argv) > 1 else "64") * 2**20 / 8))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 dataset = torch.utils.data.TensorDataset(torch.randn(64, 1))
 training = commensal.Training(model, optimizer, dataset, batch_size=4, micro_batch=4, steps=10_000_000)
