@@ -6,7 +6,6 @@ readable by its owner only).
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +13,6 @@ import msgspec
 import zmq
 
 FILE = "coordinator.json"
-ANSWER_SECONDS = 2.0
 Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 
@@ -51,34 +49,22 @@ def announced(folder: Path) -> Coordinator | None:
         return None
 
 
-def answering(folder: Path) -> str | None:
-    """The address of the coordinator of ``folder``, if something listens there."""
-    there = announced(folder)
-    if there is None:
-        return None
-    address = there.address
-    host, _, port = address.removeprefix("tcp://").rpartition(":")
-    with socket.socket() as probe:
-        probe.settimeout(ANSWER_SECONDS)
-        return address if port.isdigit() and probe.connect_ex((host, int(port))) == 0 else None
-
-
 def dealer(context: zmq.Context[zmq.Socket[bytes]], folder: Path) -> tuple[zmq.Socket[bytes], Coordinator]:
     """An encrypted DEALER for the coordinator of ``folder``, not yet connected, and where it is to connect.
 
     It finds out by itself when the other side is gone and queues nothing for it meanwhile. Raises NoRendezvous.
     """
     there, keys = coordinator(folder), _read(folder / "commensal.key", KeyPair)
-    line = context.socket(zmq.DEALER)
-    line.curve_serverkey = there.server_key.encode()
-    line.curve_publickey = keys.public.encode()
-    line.curve_secretkey = keys.secret.encode()
-    line.linger = 0
-    line.immediate = True
-    line.reconnect_ivl = 50
-    line.heartbeat_ivl = 1000
-    line.heartbeat_timeout = 3000
-    return line, there
+    socket = context.socket(zmq.DEALER)
+    socket.curve_serverkey = there.server_key.encode()
+    socket.curve_publickey = keys.public.encode()
+    socket.curve_secretkey = keys.secret.encode()
+    socket.linger = 0
+    socket.immediate = True
+    socket.reconnect_ivl = 50
+    socket.heartbeat_ivl = 1000
+    socket.heartbeat_timeout = 3000
+    return socket, there
 
 
 def _read(path: Path, kind: type[Kind]) -> Kind:

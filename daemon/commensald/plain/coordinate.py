@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import tempfile
 import time
 from collections.abc import Collection
 from enum import IntEnum
 from pathlib import Path
 
-from commensal.rendezvous import answering
 from commensald.config import Config
+from commensald.coordinator.rendezvous import read
 from commensald.coordinator.server import Coordinator
 from commensald.keys import public_key
 from commensald.plain.book import Book
@@ -104,9 +105,14 @@ async def coordinate(spec: TrainingSpec, config: Config, address: str, leave: as
 
 def refuse_a_second(folder: Path) -> None:
     """Raises InputError when what ``coordinator.json`` names still answers: a daemon, or another job."""
-    address = answering(folder)
-    if address is not None:
-        raise InputError(f"{folder}: is coordinated already, at {address}: cancel that job, or the training in that daemon")
+    there = read(folder)
+    if there is None:
+        return
+    host, _, port = there.address.removeprefix("tcp://").rpartition(":")
+    with socket.socket() as probe:
+        probe.settimeout(2.0)
+        if probe.connect_ex((host, int(port))) == 0:
+            raise InputError(f"{folder}: is coordinated already, at {there.address}: cancel that job, or the training in that daemon")
 
 
 def tell(kind: str, **fields: object) -> None:
